@@ -1,0 +1,99 @@
+package arena
+
+import (
+	"fmt"
+	"math"
+)
+
+// Adjacency is an undirected graph over the nodes 0 to n-1 with the neighbours of each node side by side in one array (compressed
+// rows). It is built in two passes over the edges, so that each list gets its exact size and nothing moves:
+//
+//	g.Begin(n)
+//	for each edge a, b { g.Count(a, b) }
+//	g.Fill()
+//	for each edge a, b { g.Put(a, b) }
+//	g.Finish()
+//
+// Both passes must give the same edges, in any order; Finish panics when a degree differs. Neighbours come in the order of
+// Put. An edge given twice is stored twice (BitMatrix.Set tells), and an edge from a node to itself is dropped. The graph does not
+// change after Finish: colouring removes nodes by lowering degrees of its own and skipping marked neighbours.
+//
+// It costs 8 bytes a node and 8 an edge, with at most 2^31-1 edges.
+type Adjacency struct {
+	deg []uint32
+	// off has two entries more than there are nodes. Between Fill and Finish, off[a+1] is where the next neighbour of a goes; when
+	// a's list is full that is where the list of a+1 starts, so that afterwards a has list[off[a]:off[a+1]].
+	off  []uint32
+	list []uint32
+	done []uint32 // list once Finish has run, else nil: a list that is asked for too early is out of bounds
+}
+
+// Begin starts a graph of n nodes.
+func (g *Adjacency) Begin(n int) {
+	g.deg = resized(g.deg, n)
+	clear(g.deg)
+	g.list, g.done = g.list[:0], nil
+	g.off = resized(g.off, n+2)
+	clear(g.off)
+}
+
+// Count announces the edge a, b.
+func (g *Adjacency) Count(a, b uint32) {
+	if a != b {
+		g.deg[a]++
+		g.deg[b]++
+	}
+}
+
+// Fill ends the counting and lays out the lists.
+func (g *Adjacency) Fill() {
+	sum := uint64(0)
+	for a, d := range g.deg {
+		g.off[a+1] = uint32(sum)
+		sum += uint64(d)
+		if sum > math.MaxUint32 {
+			panic(fmt.Sprintf("arena: adjacency of %d nodes is full: more than %d edges", len(g.deg), math.MaxInt32))
+		}
+	}
+	g.list = resized(g.list, int(sum))
+}
+
+// Put stores the edge a, b, one of those counted.
+func (g *Adjacency) Put(a, b uint32) {
+	if a != b {
+		i, j := g.off[a+1], g.off[b+1]
+		g.off[a+1], g.off[b+1] = i+1, j+1
+		g.list[i], g.list[j] = b, a
+	}
+}
+
+// Finish ends the building. It panics when an edge was counted and not put, or the other way round.
+func (g *Adjacency) Finish() {
+	for a, d := range g.deg {
+		if g.off[a+1]-g.off[a] != d {
+			panic(fmt.Sprintf("arena: adjacency: near node %d of %d, neighbours put differ from the %d counted", a, len(g.deg), d))
+		}
+	}
+	g.done = g.list
+}
+
+// Neighbours returns the neighbours of a, in the order of Put. Valid until the next Begin or Reset; not to be written.
+func (g *Adjacency) Neighbours(a uint32) []uint32 {
+	i, j := g.off[a], g.off[a+1]
+	return g.done[i:j:j]
+}
+
+// Degree returns the number of neighbours of a. It may be asked from Fill on.
+func (g *Adjacency) Degree(a uint32) int { return int(g.deg[a]) }
+
+// Len returns the number of nodes.
+func (g *Adjacency) Len() int { return len(g.deg) }
+
+// Edges returns the number of edges. It may be asked from Fill on.
+func (g *Adjacency) Edges() int { return len(g.list) / 2 }
+
+// Reset drops the graph and keeps the storage.
+func (g *Adjacency) Reset() { g.deg, g.off, g.list, g.done = g.deg[:0], g.off[:0], g.list[:0], nil }
+
+// Bytes returns the size of the storage, used or not.
+func (g *Adjacency) Bytes() int { return sizeOf(g.deg) + sizeOf(g.off) + sizeOf(g.list) }

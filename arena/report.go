@@ -1,0 +1,99 @@
+package arena
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Usage is the memory of the tables of one name.
+type Usage struct {
+	Name  string
+	Rows  int
+	Bytes int
+}
+
+// Report sums up memory by table name. Owners of tables add theirs under a dotted name such as "ir.insts"; what several workers
+// add under one name is summed. Not for hot paths.
+type Report struct {
+	entries []Usage
+	index   map[string]int // name to entry; never iterated
+}
+
+// Add adds rows and bytes to the entry of name.
+func (r *Report) Add(name string, rows, bytes int) {
+	if i, ok := r.index[name]; ok {
+		r.entries[i].Rows += rows
+		r.entries[i].Bytes += bytes
+		return
+	}
+	if r.index == nil {
+		r.index = make(map[string]int)
+	}
+	r.index[name] = len(r.entries)
+	r.entries = append(r.entries, Usage{name, rows, bytes})
+}
+
+// Total returns the bytes of all entries.
+func (r *Report) Total() int {
+	sum := 0
+	for _, u := range r.entries {
+		sum += u.Bytes
+	}
+	return sum
+}
+
+// Entries returns a copy of the entries, the largest first, those of equal size by name.
+func (r *Report) Entries() []Usage {
+	es := slices.Clone(r.entries)
+	slices.SortFunc(es, func(a, b Usage) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
+	})
+	return es
+}
+
+// Reset drops all entries.
+func (r *Report) Reset() {
+	r.entries = r.entries[:0]
+	clear(r.index)
+}
+
+// String returns the table that WriteTo writes.
+func (r *Report) String() string {
+	var b strings.Builder
+	r.WriteTo(&b) // a Builder does not fail
+	return b.String()
+}
+
+// WriteTo writes one line for each entry, in the order of Entries, with rows, bytes, bytes a row and the share of the whole, and a
+// line with the sum.
+func (r *Report) WriteTo(w io.Writer) (int64, error) {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	total := r.Total()
+	rows := 0
+	width := len("total")
+	for _, u := range r.entries {
+		width = max(width, len(u.Name))
+	}
+	fmt.Fprintf(t, "%-*s\trows\tbytes\tB/row\tshare\t\n", width, "table")
+	for _, u := range r.Entries() {
+		perRow := "-"
+		if u.Rows > 0 {
+			perRow = fmt.Sprintf("%.1f", float64(u.Bytes)/float64(u.Rows))
+		}
+		share := 0.0
+		if total > 0 {
+			share = 100 * float64(u.Bytes) / float64(total)
+		}
+		rows += u.Rows
+		fmt.Fprintf(t, "%-*s\t%d\t%d\t%s\t%.1f%%\t\n", width, u.Name, u.Rows, u.Bytes, perRow, share)
+	}
+	fmt.Fprintf(t, "%-*s\t%d\t%d\t\n", width, "total", rows, total)
+	t.Flush() // a Buffer does not fail
+	return b.WriteTo(w)
+}
