@@ -21,7 +21,7 @@ import (
 // It costs 8 bytes a node and 8 an edge, with at most 2^31-1 edges.
 type Adjacency struct {
 	deg []uint32
-	// off has two entries more than there are nodes. Between Fill and Finish, off[a+1] is where the next neighbour of a goes; when
+	// off has one entry more than there are nodes. Between Fill and Finish, off[a+1] is where the next neighbour of a goes; when
 	// a's list is full that is where the list of a+1 starts, so that afterwards a has list[off[a]:off[a+1]].
 	off  []uint32
 	list []uint32
@@ -33,8 +33,8 @@ func (g *Adjacency) Begin(n int) {
 	g.deg = resized(g.deg, n)
 	clear(g.deg)
 	g.list, g.done = g.list[:0], nil
-	g.off = resized(g.off, n+2)
-	clear(g.off)
+	g.off = resized(g.off, n+1)
+	g.off[0] = 0
 }
 
 // Count announces the edge a, b.

@@ -43,10 +43,14 @@ func (m *BitMatrix) Resize(n int) {
 // Set relates a and b, in either order, and reports whether they were not related before. A node is never related to itself:
 // Set(a, a) stores nothing and returns false.
 func (m *BitMatrix) Set(a, b uint32) bool {
-	if a == b {
+	hi, lo := max(a, b), min(a, b)
+	if uint(hi) >= uint(m.nodes) {
+		m.outside(hi)
+	}
+	if hi == lo {
 		return false
 	}
-	i := m.bit(a, b)
+	i := pair(hi, lo)
 	w, mask := &m.words[i>>6], uint64(1)<<(i&63)
 	if *w&mask != 0 {
 		return false
@@ -57,11 +61,12 @@ func (m *BitMatrix) Set(a, b uint32) bool {
 
 // Has reports whether a and b are related.
 func (m *BitMatrix) Has(a, b uint32) bool {
-	if a == b {
-		return false
+	hi, lo := max(a, b), min(a, b)
+	if uint(hi) >= uint(m.nodes) {
+		m.outside(hi)
 	}
-	i := m.bit(a, b)
-	return m.words[i>>6]>>(i&63)&1 != 0
+	i := pair(hi, lo)
+	return hi != lo && m.words[i>>6]>>(i&63)&1 != 0
 }
 
 // Len returns the number of nodes.
@@ -70,16 +75,12 @@ func (m *BitMatrix) Len() int { return m.nodes }
 // Bytes returns the size of the storage, used or not.
 func (m *BitMatrix) Bytes() int { return sizeOf(m.words) }
 
-// bit returns the index of the pair. It panics when a node is not below n: the last word has bits to spare, so the bounds of
-// words alone would let some through.
-func (m *BitMatrix) bit(a, b uint32) uint64 {
-	hi, lo := max(a, b), min(a, b)
-	if uint(hi) >= uint(m.nodes) {
-		m.outside(hi)
-	}
-	return uint64(hi)*uint64(hi-1)/2 + uint64(lo)
-}
+// pair returns the bit of hi and lo.
+func pair(hi, lo uint32) uint64 { return uint64(hi)*uint64(hi-1)/2 + uint64(lo) }
 
+// outside panics for a node that is not below n. The bounds of words alone would let some through, into the spare bits of the last
+// word.
+//
 //go:noinline
 func (m *BitMatrix) outside(x uint32) {
 	panic(fmt.Sprintf("arena: node %d is outside the bit matrix of %d nodes", x, m.nodes))

@@ -26,7 +26,7 @@ func (c *Column[I, V]) Get(i I) V {
 // Set stores v as the value of i.
 func (c *Column[I, V]) Set(i I, v V) {
 	if uint(i) >= uint(len(c.vals)) {
-		c.grow(int(i) + 1)
+		c.reach(i)
 	}
 	c.vals[i] = v
 }
@@ -34,7 +34,7 @@ func (c *Column[I, V]) Set(i I, v V) {
 // Ptr returns the place of i's value. It is valid until a call of Set, Ptr or Resize for a larger ID, or Reset.
 func (c *Column[I, V]) Ptr(i I) *V {
 	if uint(i) >= uint(len(c.vals)) {
-		c.grow(int(i) + 1)
+		c.reach(i)
 	}
 	return &c.vals[i]
 }
@@ -62,7 +62,11 @@ func (c *Column[I, V]) Slice() []V { return c.vals }
 // Bytes returns the size of the storage, used or not.
 func (c *Column[I, V]) Bytes() int { return sizeOf(c.vals) }
 
+// reach keeps growth out of the paths that are inlined.
+//
 //go:noinline
+func (c *Column[I, V]) reach(i I) { c.grow(int(i) + 1) }
+
 func (c *Column[I, V]) grow(n int) {
 	old := len(c.vals)
 	c.vals = slices.Grow(c.vals, n-old)[:n]

@@ -1,8 +1,10 @@
 package arena
 
 import (
+	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 
@@ -11,6 +13,17 @@ import (
 
 // Each structure is driven by random calls beside a naive model. One instance lives through all cases of a test, so that what a
 // Reset leaves behind is found.
+
+// TestMain asks rapid for more and longer cases than its defaults: some faults need a deep heap or a third Reset. Flags given on
+// the command line still count.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.checks": "1000", "rapid.steps": "60"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 type row struct{ a, b uint32 }
 type rowID uint32

@@ -369,18 +369,18 @@ func (n *Names) rehash(size int) {
 // cutEnding returns what the last ending of s derives, and where it starts; kind is DeriveNone when s has none.
 func cutEnding(s string) (kind Derive, ordinal uint32, start int) {
 	i := len(s)
-	for i > 0 && s[i-1]-'0' < 10 && len(s)-i <= maxDigits {
+	for i > 0 && s[i-1]-'0' < 10 && len(s)-i < maxDigits {
 		i--
 	}
 	d := s[i:]
-	if len(d) == 0 || len(d) > maxDigits || len(d) > 1 && d[0] == '0' {
+	if len(d) == 0 || len(d) > 1 && d[0] == '0' {
 		return DeriveNone, 0, len(s)
 	}
 	j := i
 	for j > 0 && s[j-1]-'a' < 26 && i-j <= maxDeriveWord {
 		j--
 	}
-	if j == i || j == 0 || s[j-1] != '.' {
+	if j == i || j == 0 || s[j-1] != '.' { // an eleventh digit ends up here too
 		return DeriveNone, 0, len(s)
 	}
 	for k := DeriveNone + 1; k < deriveCount; k++ {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 )
 
 // Usage is the memory of the tables of one name.
@@ -72,28 +72,27 @@ func (r *Report) String() string {
 // WriteTo writes one line for each entry, in the order of Entries, with rows, bytes, bytes a row and the share of the whole, and a
 // line with the sum.
 func (r *Report) WriteTo(w io.Writer) (int64, error) {
-	var b bytes.Buffer
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	total := r.Total()
-	rows := 0
-	width := len("total")
+	sum := Usage{Name: "total"}
+	nameWidth := len(sum.Name)
 	for _, u := range r.entries {
-		width = max(width, len(u.Name))
+		nameWidth = max(nameWidth, len(u.Name))
+		sum.Rows += u.Rows
+		sum.Bytes += u.Bytes
 	}
-	fmt.Fprintf(t, "%-*s\trows\tbytes\tB/row\tshare\t\n", width, "table")
+	rowsWidth := max(len("rows"), len(strconv.Itoa(sum.Rows)))
+	bytesWidth := max(len("bytes"), len(strconv.Itoa(sum.Bytes)))
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%-*s  %*s  %*s  %8s  %6s\n", nameWidth, "table", rowsWidth, "rows", bytesWidth, "bytes", "B/row", "share")
 	for _, u := range r.Entries() {
-		perRow := "-"
+		perRow, share := "-", 0.0
 		if u.Rows > 0 {
-			perRow = fmt.Sprintf("%.1f", float64(u.Bytes)/float64(u.Rows))
+			perRow = strconv.FormatFloat(float64(u.Bytes)/float64(u.Rows), 'f', 1, 64)
 		}
-		share := 0.0
-		if total > 0 {
-			share = 100 * float64(u.Bytes) / float64(total)
+		if sum.Bytes > 0 {
+			share = 100 * float64(u.Bytes) / float64(sum.Bytes)
 		}
-		rows += u.Rows
-		fmt.Fprintf(t, "%-*s\t%d\t%d\t%s\t%.1f%%\t\n", width, u.Name, u.Rows, u.Bytes, perRow, share)
+		fmt.Fprintf(&b, "%-*s  %*d  %*d  %8s  %5.1f%%\n", nameWidth, u.Name, rowsWidth, u.Rows, bytesWidth, u.Bytes, perRow, share)
 	}
-	fmt.Fprintf(t, "%-*s\t%d\t%d\t\n", width, "total", rows, total)
-	t.Flush() // a Buffer does not fail
+	fmt.Fprintf(&b, "%-*s  %*d  %*d\n", nameWidth, sum.Name, rowsWidth, sum.Rows, bytesWidth, sum.Bytes)
 	return b.WriteTo(w)
 }
