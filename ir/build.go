@@ -1,0 +1,131 @@
+package ir
+
+import (
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// Builder appends to one block of one function. Sets and blocks of the function are gathered while building and laid down
+// by Close.
+type Builder struct {
+	M     *Module
+	Func  Func
+	Block Block
+	// Source is stamped on every instruction: the model operator being lowered.
+	Source arena.Name
+
+	sets   []Set
+	blocks []Block
+	order  []Inst
+	seq    uint32
+}
+
+// NewFunc starts a function with one open block.
+func (b *Builder) NewFunc(m *Module, name, block string) {
+	b.M = m
+	b.sets, b.blocks, b.order, b.seq, b.Source = b.sets[:0], b.blocks[:0], b.order[:0], 0, 0
+	b.Func = m.Funcs.Add(FuncRow{Name: m.Names.Intern(name)})
+	b.Block = m.Blocks.Add(BlockRow{Name: m.Names.Intern(block), Func: b.Func})
+	b.blocks = append(b.blocks, b.Block)
+	if m.Entry == 0 {
+		m.Entry = b.Func
+	}
+}
+
+// Close lays down the program order and the lists of the function.
+func (b *Builder) Close() {
+	m := b.M
+	m.Blocks.At(b.Block).Order = m.Order.AddSlice(b.order)
+	f := m.Funcs.At(b.Func)
+	f.Blocks = m.BlockList.AddSlice(b.blocks)
+	f.Sets = m.SetList.AddSlice(b.sets)
+}
+
+// Tensor adds a logical tensor without placements.
+func (b *Builder) Tensor(name arena.Name, kind TensorKind, class TensorClass, d target.Dtype, shape ...int64) Set {
+	s := b.M.Sets.Add(SetRow{
+		Name: name, Kind: kind, Class: class, Dtype: d, Func: b.Func, Shape: b.M.Ints.AddSlice(shape),
+	})
+	b.sets = append(b.sets, s)
+	return s
+}
+
+// Place adds the next placement of the set that was added last.
+func (b *Builder) Place(s Set, name arena.Name, space target.Space, parts uint32, bytes int64) Loc {
+	m := b.M
+	l := m.Locs.Add(LocRow{Name: name, Set: s, Space: space, Parts: parts, Bytes: bytes, Pack: -1, ID: -1})
+	r := m.Sets.At(s)
+	if r.Count == 0 {
+		r.First = l
+	}
+	r.Count++
+	return l
+}
+
+// SB adds an SBUF tensor of parts partitions × elems elements with one placement.
+func (b *Builder) SB(name arena.Name, d target.Dtype, parts int, elems int64) Loc {
+	s := b.Tensor(name, KindInternal, ClassNeuronSBTensor, d, int64(parts), elems)
+	return b.Place(s, name, target.SpaceSB, uint32(parts), elems*int64(d.Size()))
+}
+
+// PSUM adds a PSUM tensor of parts partitions × elems elements with one placement.
+func (b *Builder) PSUM(name arena.Name, d target.Dtype, parts int, elems int64) Loc {
+	s := b.Tensor(name, KindInternal, ClassNeuronPSUMTensor, d, int64(parts), elems)
+	return b.Place(s, name, target.SpacePSUM, uint32(parts), elems*int64(d.Size()))
+}
+
+// DRAM adds a DRAM tensor with one placement of its dense row-major size.
+func (b *Builder) DRAM(name arena.Name, kind TensorKind, d target.Dtype, shape ...int64) Loc {
+	s := b.Tensor(name, kind, ClassTensor, d, shape...)
+	b.M.Sets.At(s).PartDim = -1
+	n := int64(d.Size())
+	for _, x := range shape {
+		n *= x
+	}
+	return b.Place(s, name, target.SpaceDRAM, 1, n)
+}
+
+// Chip makes an operand on an SBUF or PSUM location: partitions [start, start+parts), elements from off on, free axes
+// outermost first.
+func (b *Builder) Chip(l Loc, d target.Dtype, start, parts int, off int64, free ...Pair) Arg {
+	r := APRow{Loc: l, Dtype: d, Start: uint8(start), Parts: uint16(parts), Off: off}
+	r.Pairs[0] = Pair{int32(b.M.Pitch(l, d)), uint32(parts)}
+	copy(r.Pairs[1:], free)
+	return Arg{Kind: ArgAP, Dtype: d, Ref: uint32(b.M.APs.Add(r))}
+}
+
+// Mem makes an operand on a DRAM location: axes outermost first.
+func (b *Builder) Mem(l Loc, d target.Dtype, off int64, axes ...Pair) Arg {
+	r := APRow{Loc: l, Dtype: d, Off: off}
+	copy(r.Pairs[:], axes)
+	return Arg{Kind: ArgAP, Dtype: d, Ref: uint32(b.M.APs.Add(r))}
+}
+
+// Emit appends an instruction to the open block.
+func (b *Builder) Emit(op Opcode, e target.Engine, ins, outs []Arg, attrs ...Attr) Inst {
+	i := b.M.NewInst(b.Block, op, e, ins, outs, attrs...)
+	if b.Source != 0 {
+		b.M.Source.Set(i, b.Source)
+	}
+	b.order = append(b.order, i)
+	return i
+}
+
+// NewInst adds an instruction row that belongs to a block but is not yet in its order: an Edits places it.
+func (m *Module) NewInst(blk Block, op Opcode, e target.Engine, ins, outs []Arg, attrs ...Attr) Inst {
+	mark := m.Args.Mark()
+	for _, a := range ins {
+		m.Args.Push(a)
+	}
+	for _, a := range outs {
+		m.Args.Push(a)
+	}
+	at := m.Attrs.Mark()
+	for _, a := range attrs {
+		m.Attrs.Push(a)
+	}
+	return m.Insts.Add(InstRow{
+		Op: op, Engine: e, NIn: uint8(len(ins)), NOut: uint8(len(outs)), NAttr: uint16(len(attrs)),
+		Block: blk, Args: mark, Attrs: at,
+	})
+}

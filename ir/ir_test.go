@@ -1,0 +1,121 @@
+package ir
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+func TestRowSizes(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"InstRow", unsafe.Sizeof(InstRow{}), 40}, {"Arg", unsafe.Sizeof(Arg{}), 8}, {"APRow", unsafe.Sizeof(APRow{}), 56},
+		{"Attr", unsafe.Sizeof(Attr{}), 16}, {"Dep", unsafe.Sizeof(Dep{}), 8}, {"LocRow", unsafe.Sizeof(LocRow{}), 48},
+		{"SetRow", unsafe.Sizeof(SetRow{}), 52},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s is %d bytes, want %d", c.name, c.got, c.want)
+		}
+	}
+}
+
+// The ordinals that the reference gives by number.
+func TestOpcodeOrdinals(t *testing.T) {
+	want := map[int]string{4: "Activation", 8: "Matmult", 13: "EventSemaphore", 17: "Halt", 19: "Load", 22: "Save",
+		23: "TensorCopy", 28: "TensorScalar", 32: "DMACopy", 34: "BNStats", 46: "IndirectSaveAccumulate", 51: "Select",
+		52: "CopyPredicated", 61: "Iota", 63: "RangeSelect", 67: "DMATrigger", 73: "RegisterAlu", 78: "CompareAndBranch",
+		84: "Call", 87: "CoreBarrier", 90: "MatchReplace", 95: "MatmultMx", 100: "Rng", 103: "Exponential", 105: "Loop",
+		107: "DMABlock", 109: "TongaReduceMacroSymbolic"}
+	if NumOpcodes != 110 {
+		t.Fatalf("%d opcodes, want 110", NumOpcodes)
+	}
+	for o := Opcode(0); o < NumOpcodes; o++ {
+		if w, ok := want[int(o)]; ok && o.String() != w {
+			t.Errorf("opcode %d is %s, want %s", o, o, w)
+		}
+		if got, ok := ParseOpcode([]byte(o.String())); !ok || got != o {
+			t.Errorf("%s parses as %d, %v", o, got, ok)
+		}
+	}
+}
+
+func TestFootprint(t *testing.T) {
+	var m Module
+	var b Builder
+	b.NewFunc(&m, "f", "Block1")
+	l := b.SB(m.Names.Intern("x"), target.Float32, 128, 512)
+	m.Locs.At(l).Flags |= LocAllocated
+	m.Locs.At(l).Addr = 1024
+	fp := func(start, parts int, off int64, free ...Pair) Footprint {
+		return m.FootprintOf(b.Chip(l, target.Float32, start, parts, off, free...).AP())
+	}
+	whole := fp(0, 128, 0, Pair{1, 512})
+	even := fp(0, 128, 0, Pair{2, 256})
+	odd := fp(0, 128, 1, Pair{2, 256})
+	low := fp(0, 64, 0, Pair{1, 512})
+	high := fp(64, 64, 0, Pair{1, 512})
+	cols := fp(0, 128, 8, Pair{1, 16})
+	rev := fp(0, 128, 23, Pair{-1, 16})
+	window := fp(0, 128, 0, Pair{64, 4}, Pair{1, 8})
+	hole := fp(0, 128, 8, Pair{64, 4}, Pair{1, 56})
+	if whole.Lo != 1024 || whole.Hi != 1024+2048 || whole.N != 0 {
+		t.Errorf("whole tile: %+v", whole)
+	}
+	if rev.Lo != cols.Lo || rev.Hi != cols.Hi || rev.N != 0 {
+		t.Errorf("reverse walk %+v differs from forward walk %+v", rev, cols)
+	}
+	for _, c := range []struct {
+		name string
+		a, b Footprint
+		want bool
+	}{
+		{"whole, even", whole, even, true}, {"even, odd", even, odd, false}, {"even, even", even, even, true},
+		{"low, high", low, high, false}, {"cols, odd", cols, odd, true}, {"window, hole", window, hole, false},
+		{"window, cols", window, cols, false}, {"hole, cols", hole, cols, true},
+	} {
+		if got := c.a.Overlaps(&c.b); got != c.want {
+			t.Errorf("%s overlap: %v, want %v", c.name, got, c.want)
+		}
+		if got := c.b.Overlaps(&c.a); got != c.want {
+			t.Errorf("%s overlap, swapped: %v, want %v", c.name, got, c.want)
+		}
+	}
+	if !whole.Contains(&even) || even.Contains(&whole) {
+		t.Error("containment of a strided pattern")
+	}
+}
+
+func TestEdits(t *testing.T) {
+	var m Module
+	var b Builder
+	b.NewFunc(&m, "f", "Block1")
+	var is []Inst
+	for range 4 {
+		is = append(is, b.Emit(OpNoOp, target.EngineSP, nil, nil))
+	}
+	b.Close()
+	var e Edits
+	n := func() Inst { return m.NewInst(b.Block, OpNoOp, target.EngineSP, nil, nil) }
+	x, y, z := n(), n(), n()
+	e.Before(is[1], x)
+	e.Before(is[1], y)
+	e.After(is[1], z)
+	e.Delete(is[2])
+	e.Apply(&m)
+	want := []Inst{is[0], x, y, is[1], z, is[3]}
+	got := m.OrderOf(b.Block)
+	if len(got) != len(want) {
+		t.Fatalf("order %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("order %v, want %v", got, want)
+		}
+	}
+	if e.Len() != 0 {
+		t.Error("edits are still pending after Apply")
+	}
+}
