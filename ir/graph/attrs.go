@@ -68,6 +68,9 @@ const (
 	AttrSliceSizes
 	AttrTripCount // while: known trip count
 	AttrBackend   // raw backend_config / frontend text, as a string
+	AttrStable    // sort: 1 when equal elements keep their order
+	AttrTotal     // compare: 1 for IEEE total order (-NaN < -inf … -0 < +0 … inf < NaN), absent for the usual order
+	AttrRaw       // HLO attributes that have no key here, as text: kept for collectives and opaque operators
 	NumKeys
 )
 
@@ -104,6 +107,11 @@ func (g *Graph) FloatAttr(k Key, f float64) Attr {
 // StrAttr makes a string attribute.
 func (g *Graph) StrAttr(k Key, s string) Attr {
 	return Attr{Key: k, form: formString, Span: arena.Span{Off: uint32(g.Names.Intern(s))}}
+}
+
+// NameAttr makes a string attribute from an interned text.
+func NameAttr(k Key, n arena.Name) Attr {
+	return Attr{Key: k, form: formString, Span: arena.Span{Off: uint32(n)}}
 }
 
 func (g *Graph) find(n Node, k Key) *Attr {

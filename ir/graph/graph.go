@@ -78,7 +78,7 @@ type Graph struct {
 	Outputs []Output
 	Aliases []Alias
 
-	typeIndex map[typeKey]Type
+	types typeIndex
 }
 
 // Reset empties the graph and keeps its memory.
@@ -98,7 +98,7 @@ func (g *Graph) Reset() {
 	g.Blobs = g.Blobs[:0]
 	g.Outputs = g.Outputs[:0]
 	g.Aliases = g.Aliases[:0]
-	clear(g.typeIndex)
+	g.types.reset()
 }
 
 // Operands are the operand nodes of n.
@@ -138,43 +138,6 @@ func (g *Graph) NodeName(n Node) string {
 
 // Params are the parameters of a computation by number.
 func (g *Graph) Params(c Comp) []Node { return g.NodeLists.Of(g.Comps.At(c).Params) }
-
-type typeKey struct {
-	dtype Dtype
-	rank  uint8
-	dims  [8]int64
-	more  string // dims beyond eight, or the elements of a tuple
-}
-
-// Tensor interns a tensor type. dims is copied.
-func (g *Graph) Tensor(d Dtype, dims ...int64) Type {
-	k := typeKey{dtype: d, rank: uint8(min(len(dims), 255))}
-	if copy(k.dims[:], dims) < len(dims) {
-		k.more = fmt.Sprint(dims)
-	}
-	if t, ok := g.typeIndex[k]; ok {
-		return t
-	}
-	return g.intern(k, TypeRow{Dtype: d, Dims: g.Ints.AddSlice(dims)})
-}
-
-// TupleOf interns a tuple type. elems is copied.
-func (g *Graph) TupleOf(elems ...Type) Type {
-	k := typeKey{dtype: Tuple, more: fmt.Sprint(elems)}
-	if t, ok := g.typeIndex[k]; ok {
-		return t
-	}
-	return g.intern(k, TypeRow{Dtype: Tuple, Elems: g.TypeLists.AddSlice(elems)})
-}
-
-func (g *Graph) intern(k typeKey, r TypeRow) Type {
-	if g.typeIndex == nil {
-		g.typeIndex = map[typeKey]Type{}
-	}
-	t := g.Types.Add(r)
-	g.typeIndex[k] = t
-	return t
-}
 
 // CheckDims reports whether a shape is usable: no negative dimension, and an element count that fits MaxElements.
 func CheckDims(dims []int64) bool {

@@ -93,7 +93,7 @@ const (
 	OpShrLogical
 	OpShrArith
 	OpAtan2
-	OpCompare // attr AttrDirection (Dir)
+	OpCompare // attrs AttrDirection (Dir), AttrTotal
 	OpComplex
 
 	// Ternary.
@@ -124,7 +124,7 @@ const (
 	OpArgMin  // as OpArgMax
 	OpAvgPool // operand; attrs AttrWindow…, AttrCountPad: mean over the window, padding counted or not
 	OpCumSum  // attr AttrDim, AttrExclusive, AttrReverse
-	OpSort    // operands; attr AttrDim; calls[0]
+	OpSort    // operands; attrs AttrDim, AttrStable; calls[0]
 	OpTopK    // operand; attrs AttrK, AttrLargest; result (values, indices) over the last dim
 	OpMap
 
