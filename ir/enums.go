@@ -161,11 +161,9 @@ var (
 	tscModes      = [...]string{"Reduce", "Cumulative", "Scan"}
 	branchOps     = [...]string{"IS_LTIMM", "IS_LEIMM", "IS_EQIMM", "IS_NEIMM", "IS_GEIMM", "IS_GTIMM", "IS_LTREG", "IS_LEREG", "IS_EQREG", "IS_NEREG", "IS_GEREG", "IS_GTREG", "Unsupported"}
 	transposeOps  = [...]string{"None", "WXYZ", "XYZW", "ZYXW", "WYXZ", "XWYZ", "YXWZ", "ZWXY", "WZYX", "XZYW", "YZXW", "ZXYW", "WXZY", "XYWZ"}
-	collectives   = [...]string{"SendRecv", "SendRecvCCE", "AllReduce", "ReduceScatter", "AllGather", "AllToAll", "AllToAllV", "Permute", "PermuteReduce", "PermuteImplicit", "PermuteReduceImplicit"}
 	clearModes    = [...]string{"SemaphoreZero", "SemaphoreZeroBitmask"}
 	rngAlgorithms = [...]string{"LFSR", "PCG32", "PHILOX"}
 	distributions = [...]string{"Raw", "Uniform", "Normal", "Binomial"}
-	ccTypeHints   = [...]string{"FSDP", "TP", "None"}
 )
 
 func name[T ~uint8](list []string, v T) string {

@@ -1,0 +1,58 @@
+package ir
+
+// Semantics of instructions: what every producer, pass, simulator and encoder agrees on.
+//
+// # Data
+//
+// Engines read any type, compute in fp32 and round on writing (nearest even; to an integer type: toward zero, saturating).
+// Operators of the bitwise class work on raw bits, and a copy between equal types is exact in every bit, also for 64-bit
+// types, which only copies and DMAs may touch. A predicate or truth value is 1 or 0 in the destination's type (uint8 where
+// it has a tensor of its own). Operands of one instruction have equal partition counts and, after dropping unit axes, equal
+// free element counts; elements pair up in pattern order. Exceptions stand at the opcode.
+//
+// # Operands by opcode (imm: immediate; [p,1]: a vector of one fp32 element a partition)
+//
+//	Load, Save, DMACopy   src → dst. Elements in pattern order, the two shapes independent, equal counts; on chip the
+//	                      partition axis is the outermost. Types may differ (the ring casts as an engine would).
+//	                      Load: DRAM → SB. Save: SB → DRAM. DMACopy: any of DRAM, SB, PSUM to any.
+//	Memset                → dst. `constant`: the element's bits in dst's own type.
+//	Iota                  → dst. base + Σ step·index (pattern, outermost first) + channel_multiplier·partition of the pattern.
+//	Activation            x, bias ([p,1] or imm), scale ([p,1] or imm), alpha (imm) → y [, acc [p,1]]. y = func(x·scale +
+//	                      bias), alpha for parametric functions. Missing trailing inputs are 0, 1, 0. `acc` with
+//	                      `reduce_op` (add or max) folds the row of y, before rounding to y's type, into %act.acc.
+//	                      A second output stands for a read of the accumulator right after.
+//	ActivationReadAccumulator, DveReadAccumulator   → dst [p,1]: the accumulator of each partition.
+//	TensorCopy            x → y.
+//	TensorTensor          a, b → y = a op b. At most one operand in PSUM.
+//	TensorScalar          x → y = op1(op0(x, const0), const1); reverse0 and reverse1 swap the operands of their operator;
+//	                      bypass passes the left value on.
+//	TensorScalarPtr       x, s0 [, s1] → y [, acc]: the same with s0, s1 as [p,1] or imm.
+//	                      is_scalar_tensor_tensor: x, s0, z → y = op1(op0(x, s0), z) with z a tensor.
+//	                      is_tensor_tensor_scan: x, init, z → y, y[i] = op1(op0(y[i-1], x[i]), z[i]), y[-1] = init.
+//	TensorReduce          x → y: folds the `axis` innermost free axes of x with `op`; `negate` flips the sign of the result.
+//	Pool                  x → y: folds the two innermost free axes of x with max or mean.
+//	Reciprocal            x → y = 1/x.
+//	Select                pred, t, f → y. CopyPredicated: src, pred → dst where pred ≠ 0 (reverse_pred: = 0), else dst stays.
+//	TensorScalarAffineSelect   x → y: x where (base + Σ step·index + channel_multiplier·partition) compare_op 0, else fill.
+//	RangeSelect           x, lo [p,1], hi [p,1] → y [, acc]: x where index compare_op0 lo and index compare_op1 hi, else fill.
+//	Max                   x → y [p,8] descending. MaxIndex: x, v [p,8] → uint32 [p,8] first index of each.
+//	MatchReplace          x, v [p,8] → y: first match of each of v replaced by imm_value.
+//	BNStats               x → [p,6]: count, mean, count·variance of the even elements, then of the odd ones.
+//	BNStatsAggregate      [p,6n] → [p,2]: mean, variance.
+//	StreamTranspose       x → y: each 32×32 block (partition quadrant × 32 free elements) transposed.
+//	Matmult               moving [K, N], stationary [K, M] → PSUM [M, N]: Σ over partitions k, ascending, fp32;
+//	                      accumulation_flag: 1 START overwrites, 2 STOP closes the group, 4 ACCUMULATE adds. A pattern of
+//	                      the moving operand may have several free axes; N is their product and the destination walks N in
+//	                      the same order. 32-bit floats pair only with 32-bit floats and run as two passes, low halves of
+//	                      the stationary first. is_transpose: exact, destination in the moving operand's type (V3 and later).
+//	DMATrigger            the wire form of a static DMA; made by codegen/lower, never by a front end.
+//
+// The accumulation flags of a group are 1, 4…4, 6, or 3 for a group of one. Nothing but the group's matmuls writes the
+// destination between START and STOP.
+//
+// # Limits of the operands
+//
+// Start partitions obey target.LegalStart. Free axes: five-pair patterns only for the input of TensorReduce and Pool (four
+// free axes), four pairs elsewhere (three free axes), two free axes for scalar-tensor-tensor and scan operands; steps fit
+// int16, counts uint16. A PSUM destination of a matmul stays in one bank (V4: up to eight banks). PSUM is written in
+// four-byte types only (is_transpose and, on V4, bfloat16 excepted). Pool does not touch PSUM.
