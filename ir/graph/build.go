@@ -51,3 +51,11 @@ func (g *Graph) AddBlob(c Comp, t Type, blob uint32, off, size int64, name arena
 	g.Nodes.At(n).Const = k
 	return n
 }
+
+// AddElided appends a constant without bytes: supplied by name, or generated from seed (0: none) with deviation std.
+func (g *Graph) AddElided(c Comp, t Type, seed uint64, std float32, name arena.Name) Node {
+	n := g.AddNode(c, OpConstant, t, name, nil)
+	k := g.Consts.Add(ConstRow{Kind: ConstElided, Seed: seed, Std: std})
+	g.Nodes.At(n).Const = k
+	return n
+}

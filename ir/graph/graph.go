@@ -18,7 +18,7 @@ type (
 // String prints the node as error messages do when it has no name.
 func (n Node) String() string { return fmt.Sprintf("%%%d", uint32(n)) }
 
-// NodeRow is one operator. 48 bytes.
+// NodeRow is one operator. 44 bytes.
 type NodeRow struct {
 	Op    Op
 	_     [3]byte
