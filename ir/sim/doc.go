@@ -1,0 +1,13 @@
+// Package sim runs IR. It proves that a pass kept the meaning of a module: before allocation every location is a buffer of
+// its own; after it the simulator reads and writes physical bytes at the allocated addresses, so that a wrong placement
+// gives wrong numbers.
+//
+// Arithmetic is ir/kernel's, called in program order; this package only turns operands into views. Memory starts poisoned
+// (0xFF: NaN in every float type) and a shadow byte for each byte says whether it was written; reading one that was not is
+// an error that names the instruction and the operand, unless the instruction has can_read_uninit.
+//
+// # Invariants
+//
+// One Sim serves one goroutine and may run any number of modules: memory is reset, never freed. Nothing outside the module
+// and the Env influences a result.
+package sim
