@@ -91,6 +91,15 @@ func ReduceKindOf(g *Graph, c Comp) ReduceKind {
 	if d := g.Dtype(ps[0]); g.Dtype(root) != d && !(d.IsFloat() && g.Dtype(root).IsFloat()) {
 		return ReduceOther
 	}
+	if g.Dtype(ps[0]) == Bool {
+		switch g.Op(root) {
+		case OpAdd, OpMax, OpOr:
+			return ReduceOr
+		case OpMul, OpMin, OpAnd:
+			return ReduceAnd
+		}
+		return ReduceOther
+	}
 	switch g.Op(root) {
 	case OpAdd:
 		return ReduceSum

@@ -196,29 +196,19 @@ func (r *Reader) scalar(dt graph.Dtype) (uint64, bool) {
 	if neg {
 		v = -v
 	}
-	switch dt {
-	case graph.F64:
-		return math.Float64bits(v), true
-	case graph.F32:
-		return uint64(math.Float32bits(float32(v))), true
-	}
-	return floatFormats[dt].encode(v), true
+	bits, _ := graph.EncodeFloat(dt, v)
+	return bits, true
 }
 
 // nan reads what may follow the word: a payload, the bits of the mantissa, as in nan(0x400001).
 func (r *Reader) nan(dt graph.Dtype, neg bool) (uint64, bool) {
-	x := math.NaN()
-	if neg {
-		x = math.Copysign(x, -1)
+	code, _ := graph.EncodeFloat(dt, math.NaN())
+	man := nanBits[dt]
+	if neg && hasNegNaN(dt) {
+		code |= 1 << (dt.Bits() - 1)
 	}
-	man := 52
-	code := math.Float64bits(x)&^(1<<52-1) | 1<<51
-	if dt != graph.F64 {
-		f := floatFormats[dt]
-		code, man = f.encode(x), f.man
-		if f.kind != kindIEEE {
-			man = 0
-		}
+	if dt == graph.F64 || dt == graph.F32 {
+		code = code&^mask(man) | 1<<(man-1) // Go's NaN has a payload of its own
 	}
 	if !r.take('(') {
 		return code, true

@@ -439,7 +439,7 @@ func (r *Reader) link() bool {
 	for _, n := range r.combiners {
 		calls := g.Calls(n)
 		if kind := g.IntList(n, graph.AttrKind); len(kind) == 1 && len(calls) > 0 {
-			kind[0] = int64(g.ReduceKindOf(calls[len(calls)-1]))
+			kind[0] = int64(graph.ReduceKindOf(g, calls[len(calls)-1]))
 		}
 	}
 	return r.linkAliases()
