@@ -200,7 +200,7 @@ func (q *gen) fix() {
 	switch in.Opcode {
 	case OpLoadWeights, OpMatmul, OpMatmulSparse, OpLoadTags, OpLoadWeightsMx, OpMatmulMx:
 		q.start = 0
-		in.RowGroup, in.ColGroup = 15, in.ColGroup&^in.ColGroup
+		in.RowGroup, in.ColGroup = 15, 0
 		if in.Opcode == OpLoadWeights || in.Opcode == OpMatmul || in.Opcode == OpMatmulSparse {
 			in.ColGroup = 15
 			in.DtSrc = q.dtype("pe dtype", 1, 2, 4)
