@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
@@ -33,25 +32,24 @@ type emit struct {
 	outs  []value
 	nodes []N // of ins, in a scratch graph
 	begin N   // first node of this emission
+
+	replace []N // scatters that need a replacing computation
 }
 
+// start opens the builder. Nodes are labelled with the first result of the ONNX node.
 func (e *emit) start() {
-	if e.b != nil {
-		return
-	}
 	e.b = graph.NewBuilder(e.g, e.comp)
 	e.begin = N(e.g.Nodes.Len())
-	if e.g == e.r.g {
-		label := e.label
-		if e.n != nil {
-			for _, o := range e.r.m.lists.Of(e.n.Outs) {
-				if label = e.g.Names.String(o); label != "" {
-					break
-				}
-			}
-			label = e.frame.prefix + label
+	if e.g != e.r.g || e.n == nil {
+		return
+	}
+	for _, o := range e.r.m.lists.Of(e.n.Outs) {
+		if e.b.Label = o; o != 0 {
+			break
 		}
-		e.b.SetLabel(label)
+	}
+	if e.frame.prefix != "" {
+		e.b.SetLabel(e.frame.prefix + e.g.Names.String(e.b.Label))
 	}
 }
 
@@ -350,27 +348,23 @@ func (e *emit) checkDims(dims []int64) []int64 {
 // Operators. Each is the graph operator of the same name, with NumPy broadcasting where it has several operands.
 
 func (e *emit) add(op graph.Op, want graph.Type, ins []N, attrs ...graph.Attr) N {
-	e.start()
 	return e.ok(e.b.Node(op, want, ins, attrs...))
 }
 
-func (e *emit) unary(op graph.Op, x N) N { e.start(); return e.ok(e.b.Unary(op, x)) }
+func (e *emit) unary(op graph.Op, x N) N { return e.ok(e.b.Unary(op, x)) }
 
 // bin broadcasts and applies a binary operator. A splat constant is stretched by making it anew: it stays a splat.
 func (e *emit) bin(op graph.Op, x, y N) N {
-	e.start()
 	x, y = e.common(x, y)
 	return e.ok(e.b.Binary(op, x, y))
 }
 
 func (e *emit) compare(d graph.Dir, x, y N) N {
-	e.start()
 	x, y = e.common(x, y)
 	return e.ok(e.b.Compare(d, x, y))
 }
 
 func (e *emit) sel(p, x, y N) N {
-	e.start()
 	x, y = e.common(x, y)
 	dims, ok := graph.BroadcastShape(e.dims(p), e.dims(x))
 	if !ok {
@@ -390,7 +384,6 @@ func (e *emit) common(x, y N) (N, N) {
 
 // stretch broadcasts x to dims by NumPy's rules.
 func (e *emit) stretch(x N, dims []int64) N {
-	e.start()
 	if slices.Equal(e.dims(x), dims) {
 		return x
 	}
@@ -412,7 +405,6 @@ func (e *emit) splatBits(x N) (uint64, bool) {
 }
 
 func (e *emit) constant(d graph.Dtype, dims []int64, bits uint64) N {
-	e.start()
 	return e.g.AddSplat(e.comp, e.g.Tensor(d, e.checkDims(dims)...), bits, e.b.Label)
 }
 
@@ -424,23 +416,20 @@ func (e *emit) max(x, y N) N   { return e.bin(graph.OpMax, x, y) }
 func (e *emit) min(x, y N) N   { return e.bin(graph.OpMin, x, y) }
 func (e *emit) exp(x N) N      { return e.unary(graph.OpExp, x) }
 func (e *emit) log(x N) N      { return e.unary(graph.OpLog, x) }
-func (e *emit) not(x N) N      { return e.unary(graph.OpNot, x) }
 
 // like is a scalar constant of x's element type.
 func (e *emit) like(x N, v float64) N { return e.scalar(e.dtype(x), v) }
 
-func (e *emit) scalar(d graph.Dtype, v float64) N { e.start(); return e.ok(e.b.Scalar(d, v)) }
+func (e *emit) scalar(d graph.Dtype, v float64) N { return e.ok(e.b.Scalar(d, v)) }
 
 // splat is a constant of one value.
 func (e *emit) splat(d graph.Dtype, dims []int64, v float64) N {
-	e.start()
 	return e.ok(e.b.Splat(d, e.checkDims(dims), v))
 }
 
-func (e *emit) convert(x N, d graph.Dtype) N { e.start(); return e.ok(e.b.Convert(x, d)) }
+func (e *emit) convert(x N, d graph.Dtype) N { return e.ok(e.b.Convert(x, d)) }
 
 func (e *emit) reshape(x N, dims ...int64) N {
-	e.start()
 	if bits, ok := e.splatBits(x); ok && !slices.Equal(dims, e.dims(x)) {
 		if n, ok := elements(dims); ok && n == e.g.Elements(e.g.Nodes.At(x).Type) {
 			return e.constant(e.dtype(x), dims, bits)
@@ -449,16 +438,14 @@ func (e *emit) reshape(x N, dims ...int64) N {
 	return e.ok(e.b.Reshape(x, e.checkDims(dims)...))
 }
 
-func (e *emit) transpose(x N, perm ...int64) N { e.start(); return e.ok(e.b.Transpose(x, perm...)) }
+func (e *emit) transpose(x N, perm ...int64) N { return e.ok(e.b.Transpose(x, perm...)) }
 
 func (e *emit) slice(x N, start, limit, stride []int64) N {
-	e.start()
 	return e.ok(e.b.Slice(x, start, limit, stride))
 }
 
 // sliceDim takes [start, limit) of one dimension; all of it is x itself.
 func (e *emit) sliceDim(x N, dim int, start, limit int64) N {
-	e.start()
 	if start == 0 && limit == e.dims(x)[dim] {
 		return x
 	}
@@ -466,7 +453,6 @@ func (e *emit) sliceDim(x N, dim int, start, limit int64) N {
 }
 
 func (e *emit) concat(dim int, xs ...N) N {
-	e.start()
 	if len(xs) == 1 {
 		return xs[0]
 	}
@@ -474,7 +460,6 @@ func (e *emit) concat(dim int, xs ...N) N {
 }
 
 func (e *emit) pad(x, v N, low, high []int64) N {
-	e.start()
 	if allZero(low) && allZero(high) {
 		return x
 	}
@@ -490,16 +475,14 @@ func allZero(l []int64) bool {
 	return true
 }
 
-func (e *emit) reverse(x N, dims ...int64) N { e.start(); return e.ok(e.b.Reverse(x, dims...)) }
+func (e *emit) reverse(x N, dims ...int64) N { return e.ok(e.b.Reverse(x, dims...)) }
 
 func (e *emit) iota(d graph.Dtype, dims []int64, dim int) N {
-	e.start()
 	return e.ok(e.b.Iota(d, e.checkDims(dims), dim))
 }
 
 // reduce combines along dims; keep leaves them as 1.
 func (e *emit) reduce(kind graph.ReduceKind, x N, dims []int64, keep bool) N {
-	e.start()
 	if len(dims) == 0 {
 		return x
 	}
@@ -540,6 +523,3 @@ func (e *emit) upcast(x N) (N, graph.Dtype) {
 	}
 	return x, d
 }
-
-// named is a name of the model's name table.
-func (e *emit) named(s string) arena.Name { return e.r.g.Names.Intern(s) }

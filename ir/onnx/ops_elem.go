@@ -181,7 +181,7 @@ func (e *emit) hardSigmoid(x N, alpha, beta float64) N {
 	return e.clamp(e.like(x, 0), y, e.like(x, 1))
 }
 
-func (e *emit) clamp(lo, x, hi N) N { e.start(); return e.ok(e.b.Clamp(lo, x, hi)) }
+func (e *emit) clamp(lo, x, hi N) N { return e.ok(e.b.Clamp(lo, x, hi)) }
 
 func opHardSigmoid(e *emit) {
 	e.set(0, e.hardSigmoid(e.in(0), e.attrFloat("alpha", 0.2), e.attrFloat("beta", 0.5)))

@@ -8,11 +8,9 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 )
 
-func int64s(vals []int64, dims ...int64) konst {
-	k := konst{dtype: graph.S64, dims: dims}
-	if dims == nil {
-		k.dims = []int64{int64(len(vals))}
-	}
+// int64s is a vector of int64.
+func int64s(vals []int64) konst {
+	k := konst{dtype: graph.S64, dims: []int64{int64(len(vals))}}
 	for _, v := range vals {
 		k.data = binary.LittleEndian.AppendUint64(k.data, uint64(v))
 	}
@@ -37,51 +35,40 @@ func opShape(e *emit) {
 func opSize(e *emit) {
 	_, dims := e.typeOf(0)
 	n, _ := elements(dims)
-	e.setKonst(0, int64s([]int64{n}, []int64{}...))
-	e.r.konsts[len(e.r.konsts)-1].dims = []int64{}
+	k := int64s([]int64{n})
+	k.dims = []int64{}
+	e.setKonst(0, k)
 }
 
 // opConstant takes its value from whichever attribute is there.
 func opConstant(e *emit) {
-	for _, a := range e.r.m.attrs.Of(e.n.Attrs) {
-		name := e.r.g.Names.String(a.Name)
-		if a.Ref != 0 {
-			var ok bool
-			if a, ok = findAttr(e.frame.attrs, a.Ref); !ok {
-				e.fail("the function's attribute for %s is not given", name)
-			}
+	out := e.r.m.lists.Of(e.n.Outs)[0]
+	if a, ok := e.typedAttr("value", attrTensor); ok {
+		v, err := e.r.tensorKonst(e.r.m.tensors.At(a.Tensor), out)
+		if err != nil {
+			panic(bail{err})
 		}
-		k := konst{dims: []int64{}}
-		switch {
-		case name == "value" && a.Kind == attrTensor:
-			v, err := e.r.tensorKonst(e.r.m.tensors.At(a.Tensor), e.r.m.lists.Of(e.n.Outs)[0])
-			if err != nil {
-				panic(bail{err})
-			}
-			e.outs[0] = v
-			return
-		case name == "value_int" && a.Kind == attrInt:
-			k = int64s([]int64{int64(a.Num)})
-			k.dims = []int64{}
-		case name == "value_ints" && a.Kind == attrInts:
-			k = int64s(e.r.m.ints.Of(a.List))
-		case name == "value_float" && a.Kind == attrFloat:
-			k.dtype = graph.F32
-			k.data = binary.LittleEndian.AppendUint32(nil, uint32(a.Num))
-		case name == "value_floats" && a.Kind == attrFloats:
-			k.dtype = graph.F32
-			for _, v := range e.r.m.ints.Of(a.List) {
-				k.data = binary.LittleEndian.AppendUint32(k.data, uint32(v))
-			}
-			k.dims = []int64{int64(len(k.data) / 4)}
-		default:
-			e.refuse("attribute %s of type %d", name, a.Kind)
-		}
-		k.name = e.r.m.lists.Of(e.n.Outs)[0]
-		e.setKonst(0, k)
+		e.outs[0] = v
 		return
 	}
-	e.fail("no value")
+	k := konst{dtype: graph.F32, dims: []int64{}}
+	if a, ok := e.typedAttr("value_int", attrInt); ok {
+		k = int64s([]int64{int64(a.Num)})
+		k.dims = []int64{}
+	} else if a, ok := e.typedAttr("value_ints", attrInts); ok {
+		k = int64s(e.r.m.ints.Of(a.List))
+	} else if a, ok := e.typedAttr("value_float", attrFloat); ok {
+		k.data = binary.LittleEndian.AppendUint32(nil, uint32(a.Num))
+	} else if a, ok := e.typedAttr("value_floats", attrFloats); ok {
+		for _, v := range e.r.m.ints.Of(a.List) {
+			k.data = binary.LittleEndian.AppendUint32(k.data, uint32(v))
+		}
+		k.dims = []int64{int64(len(k.data) / 4)}
+	} else {
+		e.refuse("a value that is neither a tensor, numbers nor a number")
+	}
+	k.name = out
+	e.setKonst(0, k)
 }
 
 // opConstantOfShape makes a splat of any size: weights of the light models are these.
@@ -223,16 +210,13 @@ func opUnsqueeze(e *emit) {
 	if !ok {
 		e.fail("no axes")
 	}
-	out := make([]int64, len(have)+len(l))
-	for _, a := range e.axes(l, len(out)) {
-		out[a] = 1
-	}
-	i := 0
-	isNew := func(k int) bool { return slices.Contains(e.axes(l, len(out)), int64(k)) }
-	for k := range out {
-		if !isNew(k) {
-			out[k] = have[i]
-			i++
+	var out []int64
+	added := e.axes(l, len(have)+len(l))
+	for k := range len(have) + len(l) {
+		if len(added) > 0 && added[0] == int64(k) {
+			out, added = append(out, 1), added[1:]
+		} else {
+			out, have = append(out, have[0]), have[1:]
 		}
 	}
 	e.view(out)

@@ -80,7 +80,8 @@ type reader struct {
 	frames  []frame
 	funcs   map[funcKey]funcID
 	inlined int
-	missing []error // why a result has no value
+	missing []error      // why a result has no value
+	replace []graph.Node // scatters that need a replacing computation
 
 	scratch graph.Graph // where constants are folded
 }
@@ -88,7 +89,7 @@ type reader struct {
 type funcKey struct{ domain, name, overload arena.Name }
 
 // maxInline bounds the nodes that functions expand to: functions that call each other in a row double with each.
-const maxInline = 1 << 20
+const maxInline = 1 << 18
 
 func (r *reader) read() (err error) {
 	defer func() {
@@ -389,11 +390,15 @@ func (r *reader) convert(n *nodeRow) error {
 		e.ins = append(e.ins, v)
 	}
 	outs := r.m.lists.Of(n.Outs)
+	if len(outs) == 0 {
+		return target.Errorf(target.User, "onnx: node %q (%s) has no results", r.nodeLabel(n), subject)
+	}
 	e.outs = make([]value, len(outs))
 	if !r.fold(&e, h) {
 		if err := e.call(h); err != nil {
 			return err
 		}
+		r.replace = append(r.replace, e.replace...)
 	}
 	for i, o := range outs {
 		if o == 0 {
@@ -405,10 +410,8 @@ func (r *reader) convert(n *nodeRow) error {
 				r.nodeLabel(n), i, r.g.Names.String(o), subject))
 			v.missing = uint32(len(r.missing))
 		}
-		if v.node != 0 {
-			if row := r.g.Nodes.At(v.node); row.Name == 0 && f.fn == 0 {
-				row.Name = o
-			}
+		if v.node >= e.begin && e.begin != 0 && f.fn == 0 {
+			r.g.Nodes.At(v.node).Name = o
 		}
 		f.values[o] = v
 	}
@@ -431,6 +434,7 @@ func (r *reader) finish() error {
 			return target.Errorf(target.User, "onnx: output %q is not the result of any node", g.Names.String(name))
 		}
 		e := emit{r: r, g: g, comp: r.comp, op: "output", label: g.Names.String(name)}
+		e.start()
 		x := e.node(v)
 		// An output has a node of its own, so that each is written by one operator.
 		if c := g.Op(x); c == graph.OpParameter || c == graph.OpConstant || seen[x] {
@@ -444,10 +448,11 @@ func (r *reader) finish() error {
 	root := roots[0]
 	if len(roots) > 1 {
 		e := emit{r: r, g: g, comp: r.comp, op: "output", label: "outputs"}
+		e.start()
 		root = e.add(graph.OpTuple, 0, roots)
 	}
 	g.EndComp(r.comp, root, g.Params(r.comp))
-	return nil
+	return addReplacers(g, r.replace)
 }
 
 // bail carries an error out of an operator's function; only emit throws it, and only call and read catch it.
@@ -463,6 +468,7 @@ func (e *emit) call(h handler) (err error) {
 			err = b.err
 		}
 	}()
+	e.start()
 	h(e)
 	return nil
 }
