@@ -107,6 +107,28 @@ func softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-
 // normal is the distribution function of the standard normal, without cancellation in the lower tail.
 func normal(x float64) float64 { return 0.5 * math.Erfc(-x*invSqrt2) }
 
+// tanh costs one exponential. Below 1e-4 the quotient would cancel and two terms of the series have a relative error under 2^-55.
+func tanh(x float64) float64 {
+	a := math.Abs(x)
+	switch {
+	case a < 1e-4:
+		return x * (1 - x*x/3)
+	case a > 20:
+		return math.Copysign(1, x)
+	}
+	return math.Copysign(1-2/(math.Exp(2*a)+1), x)
+}
+
+// mish is x·tanh(ln(1+eˣ)), with one exponential: tanh(ln u) = (u²-1)/(u²+1), u = 1+eˣ. Beyond 40 the quotient is 1.
+func mish(x float64) float64 {
+	if x > 40 {
+		return x
+	}
+	e := math.Exp(x)
+	n := e * (e + 2)
+	return x * (n / (n + 2))
+}
+
 // actRow applies f in place. The switch stands outside the loops of the functions that cost less than the switch.
 func actRow(f target.ActFunc, x []float32, alpha float32) {
 	switch f {
@@ -181,11 +203,11 @@ func act64(f target.ActFunc, x float64) float64 {
 	case target.ActGeluApprxSigmoid:
 		return x * sigmoid(geluSigmoid*x)
 	case target.ActGeluApprxTanh:
-		return 0.5 * x * (1 + math.Tanh(geluTanh*(x+0.044715*x*x*x)))
+		return 0.5 * x * (1 + tanh(geluTanh*(x+0.044715*x*x*x)))
 	case target.ActLn:
 		return math.Log(x)
 	case target.ActMish:
-		return x * math.Tanh(softplus(x))
+		return mish(x)
 	case target.ActRsqrt:
 		return 1 / math.Sqrt(x)
 	case target.ActSigmoid:
@@ -199,7 +221,7 @@ func act64(f target.ActFunc, x float64) float64 {
 	case target.ActSqrt:
 		return math.Sqrt(x)
 	case target.ActTanh:
-		return math.Tanh(x)
+		return tanh(x)
 	}
 	return x
 }

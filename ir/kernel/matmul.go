@@ -67,7 +67,9 @@ func (w *Weights) Load(stationary *View, mode WeightMode) error {
 	switch mode {
 	case WeightsHi:
 		for i, x := range w.vals {
-			w.vals[i], _ = SplitHiLo(x)
+			if x-x == 0 {
+				w.vals[i] = math.Float32frombits(math.Float32bits(x) &^ 0xFFFF)
+			}
 		}
 	case WeightsLo:
 		w.zeros = w.zeros[:0]
@@ -139,7 +141,7 @@ func Matmul(s *Scratch, psum, moving *View, w *Weights, accumulate bool) error {
 	var c cursor
 	c.start(moving)
 	c.load(b)
-	if n < minStream {
+	if n < minStream && n < w.M {
 		s.matmulDot(psum, b, w, n, accumulate)
 	} else {
 		s.matmulStream(psum, b, w, n, accumulate)
@@ -147,8 +149,9 @@ func Matmul(s *Scratch, psum, moving *View, w *Weights, accumulate bool) error {
 	return nil
 }
 
-// minStream is the N from which rows of moving are streamed; below it rows of weights are.
-const minStream = 8
+// minStream is the N from which rows of moving are streamed even where rows of weights are longer. Measured with bf16 and
+// K = M = 128: at N = 8 rows of weights give 2.9 GMAC/s against 1.8, at N = 31 3.75 against 3.4.
+const minStream = 48
 
 // matmulStream makes one row of psum at a time, over all n columns.
 func (s *Scratch) matmulStream(psum *View, b []float32, w *Weights, n int, accumulate bool) {

@@ -96,6 +96,60 @@ func TestMatmulAccuracy(t *testing.T) {
 	}
 }
 
+// In the first pass of an fp32 product a weight without lower bits adds nothing: it makes no NaN of an infinite operand and
+// leaves a -0 alone. The shapes take both loops; every row has weights with and without lower bits.
+func TestZeroLoAddsNothing(t *testing.T) {
+	var s Scratch
+	for _, n := range []int{1, 3, 60} {
+		const k, m = 6, 8
+		x, w, y := blank(target.Float32, k, n), blank(target.Float32, k, m), blank(target.Float32, m, n)
+		for p := range k {
+			for i := range n {
+				f := float32(p*n + i + 1)
+				if (p+i)%5 == 0 {
+					f = -f
+				}
+				storeBitsAt(x.Data, byteOf(&x, p, i), 4, Encode(target.Float32, f))
+			}
+			for i := range m {
+				f := float32(1.5)
+				if i%2 == 0 && i > 0 {
+					f = 1.0000001
+				}
+				storeBitsAt(w.Data, byteOf(&w, p, i), 4, Encode(target.Float32, f))
+			}
+		}
+		for _, c := range []struct {
+			third float32 // x[2,·]
+			acc   bool    // onto -0, or a fresh start
+		}{{inf, false}, {inf, true}, {-2, false}, {-2, true}} {
+			for i := range n {
+				storeBitsAt(x.Data, byteOf(&x, 2, i), 4, Encode(target.Float32, c.third))
+			}
+			must(t, Memset(&y, 1<<31))
+			var lo Weights
+			must(t, lo.Load(&w, WeightsLo))
+			must(t, Matmul(&s, &y, &x, &lo, c.acc))
+			for i := range m {
+				for j := range n {
+					want := float32(0)
+					if c.acc {
+						want = negZero
+					}
+					for p := range k {
+						if _, l := SplitHiLo(valueAt(&w, p, i)); l != 0 {
+							want += float32(l * valueAt(&x, p, j))
+						}
+					}
+					if got := valueAt(&y, i, j); !same(got, want) {
+						t.Fatalf("N=%d %v [%d,%d] is %g, want %g", n, c, i, j, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestSplitHiLo(t *testing.T) {
 	r := rng(5)
 	for range 100000 {

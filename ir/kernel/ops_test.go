@@ -247,7 +247,9 @@ func TestBadViews(t *testing.T) {
 		{"least step", func(v *View) { v.Steps[0] = -1 << 63 }},
 		{"huge count", func(v *View) { v.N, v.Nums[1], v.Steps[1] = 2, 1<<62, 4 }},
 		{"broadcast count", func(v *View) { v.N, v.Nums[1] = 2, 1<<44 }},
-		{"overflowing", func(v *View) { v.N, v.Parts, v.PStep, v.Nums, v.Steps = 2, 1<<32, 0, [4]int{1 << 32, 1 << 32}, [4]int{} }},
+		{"overflowing", func(v *View) {
+			v.N, v.Parts, v.PStep, v.Nums, v.Steps = 2, 1<<32, 0, [4]int{1 << 32, 1 << 32}, [4]int{}
+		}},
 		{"beyond by the partitions", func(v *View) { v.PStep = 65 }},
 	}
 	for _, f := range faults {
@@ -275,5 +277,75 @@ func TestBadViews(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Offsets and strides whose sums and products wrap around an int are outside, not inside.
+func TestCheckDoesNotWrap(t *testing.T) {
+	v := Dense(make([]byte, 256), 0, target.Float32, 1, 0, 4)
+	must(t, v.Check("test", "view"))
+	for _, c := range []struct{ off, step, num int }{{1<<63 - 1, 4, 4}, {-1 << 63, 4, 4}, {0, 1 << 32, 1<<32 + 1}, {0, -1 << 63, 3}, {0, 1 << 62, 5}, {252, 1, 2}} {
+		w := v
+		w.Off, w.Steps[0], w.Nums[0] = c.off, c.step, c.num
+		if w.Check("test", "view") == nil {
+			t.Errorf("offset %d, step %d, count %d passes", c.off, c.step, c.num)
+		}
+	}
+}
+
+// Views drawn without any care either work or are refused.
+func TestAnyViewNeverPanics(t *testing.T) {
+	var s Scratch
+	number := rapid.SampledFrom([]int{-1 << 63, -1 << 40, -8, -4, -2, -1, 0, 1, 2, 4, 8, 12, 64, 1 << 40, 1<<63 - 1})
+	count := rapid.SampledFrom([]int{-1, 0, 1, 1, 2, 2, 3, 4, 8, 1 << 40, 1<<63 - 1})
+	view := rapid.Custom(func(t *rapid.T) *View {
+		v := &View{Data: make([]byte, rapid.IntRange(0, 300).Draw(t, "bytes")), Off: number.Draw(t, "off"), PStep: number.Draw(t, "pstep"),
+			Parts: count.Draw(t, "parts"), Dtype: target.Dtype(rapid.IntRange(0, 21).Draw(t, "type")), N: rapid.IntRange(0, Axes).Draw(t, "axes")}
+		for d := range v.N {
+			v.Steps[d], v.Nums[d] = number.Draw(t, "step"), count.Draw(t, "count")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "plausible") > 0 {
+			*v = blank(rapid.SampledFrom([]target.Dtype{target.Float32, target.Float32, target.Int32}).Draw(t, "usual type"), 8, 8)
+		}
+		return v
+	})
+	ops := append([]opCase{
+		{"PartitionReduce", []int{0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error {
+			return PartitionReduce(s, target.AluAdd, out, in[0], false)
+		}},
+		{"StreamTranspose", []int{0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error { return StreamTranspose(s, out, in[0]) }},
+		{"StreamShuffle", []int{0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error {
+			return StreamShuffle(s, out, in[0], new([Block]uint8))
+		}},
+		{"Gather", []int{0, 0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error { return Gather(s, out, in[0], in[1]) }},
+		{"IndirectCopy", []int{0, 0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error {
+			return IndirectCopy(s, out, in[0], in[1], 3)
+		}},
+		{"GatherRows", []int{0, 0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error {
+			return GatherRows(s, out, in[0], in[1], true)
+		}},
+		{"ScatterRows", []int{0, 0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error {
+			return ScatterRows(s, target.AluAdd, out, in[0], in[1], false)
+		}},
+		{"Matmul", []int{0, 0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error {
+			return MatmulFull(s, out, in[0], in[1], true)
+		}},
+		{"Transpose", []int{0, 0}, 0, func(s *Scratch, out *View, in []*View, l []float32) error { return Transpose(s, out, in[0], in[1]) }},
+		{"ReadAccumulator", nil, 0, func(s *Scratch, out *View, in []*View, l []float32) error { return ReadAccumulator(out, l, false) }},
+	}, opCases...)
+	passed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := rapid.SampledFrom(ops).Draw(t, "operation")
+		out := view.Draw(t, "out")
+		ins := make([]*View, len(c.cols))
+		for i := range ins {
+			ins[i] = view.Draw(t, "in")
+		}
+		if c.run(&s, out, ins, make([]float32, 4)) == nil {
+			passed++
+		}
+	})
+	if passed == 0 {
+		t.Error("no drawn view was fit for its operation: the generator tests nothing")
 	}
 }

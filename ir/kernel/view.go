@@ -69,6 +69,9 @@ func (v *View) Check(op, role string) error {
 	if v.Parts < 1 {
 		return target.Errorf(target.User, "%s: %s has %d partitions; at least 1", op, role, v.Parts)
 	}
+	if v.Off < 0 || v.Off > len(v.Data)-size {
+		return target.Errorf(target.User, "%s: %s begins at byte %d of %d", op, role, v.Off, len(v.Data))
+	}
 	lo, hi, total := v.Off, v.Off, 1
 	for d := -1; d < v.N; d++ {
 		num, step := v.Parts, v.PStep
