@@ -1,0 +1,225 @@
+package verify
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// Fixed remembers the placements that no allocator may move, to be compared after one ran.
+type Fixed struct {
+	locs []fixedLoc
+}
+
+type fixedLoc struct {
+	loc ir.Loc
+	row ir.LocRow
+}
+
+// Remember notes every pinned, user-allocated or reserved placement of m.
+func (f *Fixed) Remember(m *ir.Module) {
+	f.locs = f.locs[:0]
+	for l, r := range m.Locs.All() {
+		if r.Flags&(ir.LocPinned|ir.LocUserAllocated|ir.LocReserved) != 0 && r.Flags&ir.LocAllocated != 0 {
+			f.locs = append(f.locs, fixedLoc{l, *r})
+		}
+	}
+}
+
+// Check reports placements that changed since Remember.
+func (f *Fixed) Check(m *ir.Module) error {
+	p := &problems{m: m}
+	for _, x := range f.locs {
+		r := m.Locs.At(x.loc)
+		if r.Addr != x.row.Addr || r.Bank != x.row.Bank || r.Base != x.row.Base || r.Space != x.row.Space || r.Flags&ir.LocAllocated == 0 {
+			p.addf("%s is fixed at bank %d, partition %d, byte %d and was moved to bank %d, partition %d, byte %d",
+				m.LocName(x.loc), x.row.Bank, x.row.Base, x.row.Addr, r.Bank, r.Base, r.Addr)
+		}
+	}
+	return p.err(target.Bug)
+}
+
+// life is one location as the sweep sees it: points [from, to] inclusive, partitions [p0, p1), bytes [lo, hi) of space.
+type life struct {
+	loc      ir.Loc
+	space    target.Space
+	from, to int32
+	p0, p1   int32
+	lo, hi   int64
+}
+
+// Placement proves that every location of spaces that an instruction of f touches is placed, in bounds, aligned, and
+// overlaps no other that is live at the same time. A location is live from its first to its last access in program order;
+// a reserved one always. DRAM must-aliases may overlap.
+//
+// One sweep over time; the locations live at a point are kept sorted by first byte, so that a newcomer meets only those
+// that begin below its end.
+func Placement(m *ir.Module, f ir.Func, spaces ...target.Space) error {
+	p := &problems{m: m}
+	lives := gather(p, f, spaces)
+	for i := range lives {
+		checkPlace(p, &lives[i])
+	}
+	if p.count > 0 {
+		return p.err(target.Bug)
+	}
+	for _, s := range spaces {
+		sweep(p, lives, s)
+	}
+	return p.err(target.Bug)
+}
+
+func gather(p *problems, f ir.Func, spaces []target.Space) []life {
+	m := p.m
+	var first, last arena.Column[ir.Loc, int32]
+	point := int32(0)
+	visit := func(i ir.Inst) {
+		point++
+		for _, a := range m.AllArgs(i) {
+			if l := m.LocOf(a); l != 0 {
+				if first.Get(l) == 0 {
+					first.Set(l, point)
+				}
+				last.Set(l, point)
+			}
+		}
+	}
+	// Regions are opaque here: what is touched inside counts at its own textual point.
+	stack := slices.Clone(m.BlocksOf(f))
+	slices.Reverse(stack)
+	for len(stack) > 0 {
+		b := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, i := range m.OrderOf(b) {
+			visit(i)
+			if m.Insts.At(i).Op.Is(ir.FlagRegion) {
+				stack = append(stack, m.BlockList.Of(m.Regions.Get(i).Blocks)...)
+			}
+		}
+	}
+	var lives []life
+	for l, r := range m.Locs.All() {
+		if !slices.Contains(spaces, r.Space) || m.Sets.At(r.Set).Func != f {
+			continue
+		}
+		from, to := first.Get(l), last.Get(l)
+		if r.Flags&ir.LocReserved != 0 {
+			from, to = 0, math.MaxInt32
+		} else if from == 0 {
+			continue
+		}
+		kind := m.Sets.At(r.Set).Kind
+		if r.Space == target.SpaceDRAM && kind != ir.KindInternal && kind != ir.KindInternalInterface {
+			continue // an address space of its own
+		}
+		if r.Flags&ir.LocAllocated == 0 {
+			p.addf("%s (%s, %d x %d bytes) is used and not placed", m.LocName(l), r.Space, r.Parts, r.Bytes)
+			continue
+		}
+		x := life{loc: l, space: r.Space, from: from, to: to, p1: 1, lo: r.Addr, hi: r.Addr + r.Bytes*int64(r.Parts)}
+		if r.Space.OnChip() {
+			x.p0, x.p1 = int32(r.Base), int32(r.Base)+int32(r.Parts)
+			x.hi = r.Addr + r.Bytes
+			if r.Space == target.SpacePSUM {
+				x.lo += int64(r.Bank) * int64(m.Gen.BankBytes)
+				x.hi += int64(r.Bank) * int64(m.Gen.BankBytes)
+			}
+		}
+		lives = append(lives, x)
+	}
+	return lives
+}
+
+func checkPlace(p *problems, x *life) {
+	m := p.m
+	r := m.Locs.At(x.loc)
+	g := m.Gen
+	name := m.LocName(x.loc)
+	switch x.space {
+	case target.SpaceSB:
+		if x.lo < 0 || x.hi > int64(g.SBBytes) {
+			p.addf("%s takes bytes %d to %d of a partition of %d", name, x.lo, x.hi, g.SBBytes)
+		}
+		if r.Addr%8 != 0 && r.Flags&(ir.LocUserAllocated|ir.LocPinned) == 0 {
+			p.addf("%s starts at byte %d, which is no multiple of 8", name, r.Addr)
+		}
+	case target.SpacePSUM:
+		if r.Bank < 0 || r.Addr < 0 || x.hi > int64(g.PSUMBanks*g.BankBytes) {
+			p.addf("%s takes bank %d, bytes %d to %d of %d banks", name, r.Bank, r.Addr, r.Addr+r.Bytes, g.PSUMBanks)
+		}
+	case target.SpaceDRAM:
+		if x.lo < 0 || x.hi > g.HBMBytes() {
+			p.addf("%s ends at DRAM byte %d; the window of %s is %d", name, x.hi, g.Name, g.HBMBytes())
+		}
+		if x.lo%4096 != 0 && r.Flags&(ir.LocUserAllocated|ir.LocPinned) == 0 {
+			p.addf("%s starts at DRAM byte %d, which is not on a page of 4096", name, x.lo)
+		}
+		return
+	}
+	if parts := map[target.Space]int{target.SpaceSB: g.SBPartitions, target.SpacePSUM: g.PSUMParts}[x.space]; int(x.p1) > parts {
+		p.addf("%s takes partitions %d to %d of %d", name, x.p0, x.p1-1, parts)
+	} else if !target.LegalStart(int(x.p0), int(x.p1-x.p0)) {
+		p.addf("%s (%d partitions) may not start at partition %d", name, x.p1-x.p0, x.p0)
+	}
+}
+
+// sweep walks the beginnings in time order. live holds those not yet over, sorted by lo; wide is the largest extent seen, so
+// that the search for overlaps starts at lo-wide.
+func sweep(p *problems, all []life, space target.Space) {
+	var xs []life
+	for _, x := range all {
+		if x.space == space {
+			xs = append(xs, x)
+		}
+	}
+	slices.SortFunc(xs, func(a, b life) int {
+		if a.from != b.from {
+			return int(a.from - b.from)
+		}
+		return int(a.loc) - int(b.loc)
+	})
+	var live []int32 // indices of xs, sorted by lo
+	wide := int64(0)
+	for k := range xs {
+		x := &xs[k]
+		wide = max(wide, x.hi-x.lo)
+		live = slices.DeleteFunc(live, func(j int32) bool { return xs[j].to < x.from })
+		at, _ := slices.BinarySearchFunc(live, x.lo-wide, func(j int32, lo int64) int { return cmpInt(xs[j].lo, lo) })
+		for _, j := range live[at:] {
+			y := &xs[j]
+			if y.lo >= x.hi {
+				break
+			}
+			if y.hi > x.lo && y.p0 < x.p1 && x.p0 < y.p1 && !mustAlias(p.m, x.loc, y.loc) {
+				p.addf("%s and %s are live at once (points %d to %d and %d to %d) and share %s bytes: partitions %d to %d, bytes %d to %d against partitions %d to %d, bytes %d to %d",
+					p.m.LocName(x.loc), p.m.LocName(y.loc), x.from, x.to, y.from, y.to, space,
+					x.p0, x.p1-1, x.lo, x.hi, y.p0, y.p1-1, y.lo, y.hi)
+			}
+		}
+		at, _ = slices.BinarySearchFunc(live, x.lo, func(j int32, lo int64) int { return cmpInt(xs[j].lo, lo) })
+		live = slices.Insert(live, at, int32(k))
+	}
+}
+
+func cmpInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func mustAlias(m *ir.Module, a, b ir.Loc) bool {
+	for k := range m.Aliases.Len() {
+		r := m.Aliases.Of(arena.Span{Off: uint32(k), Len: 1})[0]
+		if r.Kind == 3 && (r.A == a && r.B == b || r.A == b && r.B == a) {
+			return true
+		}
+	}
+	return false
+}
