@@ -96,7 +96,7 @@ func arith(o target.AluOp, a, b float32) float32 {
 // error is below 2^-44 before the rounding.
 func pow(x, y float64) float32 {
 	if x > 0 && x <= math.MaxFloat32 && y-y == 0 {
-		return float32(math.Exp(y * math.Log(x)))
+		return float32(exp(y * math.Log(x)))
 	}
 	return float32(math.Pow(x, y))
 }

@@ -16,7 +16,7 @@
 //	row.go          runs of elements, the hot loops of loading and storing
 //	alu.go          the AluOp operators on values and rows
 //	elementwise.go  TensorTensor, TensorScalar, ScalarTensorTensor, TensorTensorScan, TensorScalarCache, Reciprocal
-//	act.go          Activation and Exponential
+//	act.go          Activation and Exponential; exp.go the exponential behind them
 //	reduce.go       TensorReduce, PartitionReduce, Pool, BNStats, BNAggregate
 //	copy.go         Copy (casts, DMA descriptors), Accumulate, CopyPredicated, Select, Memset
 //	index.go        Iota, AffineSelect, RangeSelect
@@ -31,6 +31,7 @@
 // to nearest, ties to even, for floats; fp8 types saturate at their largest finite value, infinities included; integers
 // truncate towards zero and saturate, NaN becomes 0. That holds for every instruction, so a conversion to an integer type
 // truncates as HLO convert and ONNX Cast do; to round to nearest, add and subtract 1.5·2^23 first.
+// The functions of the Scalar engine, pow and rsqrt are computed in float64 and rounded once.
 // Subnormals are kept. A computed NaN is stored as the canonical quiet NaN of its type: no bit of a result depends on
 // the payload that a host's instruction happens to keep.
 // Operators of the bitwise and shift class, and copies between equal types, move raw bits and keep NaN payloads.
