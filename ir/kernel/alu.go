@@ -93,7 +93,7 @@ func arith(o target.AluOp, a, b float32) float32 {
 }
 
 // pow takes the short way where nothing special can happen: with |y·log x| below 104, all that float32 can hold, the relative
-// error is below 2^-44 before the rounding.
+// error is below 2^-43 before the rounding.
 func pow(x, y float64) float32 {
 	if x > 0 && x <= math.MaxFloat32 && y-y == 0 {
 		return float32(exp(y * math.Log(x)))
