@@ -1,0 +1,100 @@
+package memalloc
+
+import (
+	"time"
+
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// Options bound the allocators. The zero value is the machine as it is.
+type Options struct {
+	// SBBytes is the raw bytes of a partition, the runtime's strip included; 0 is the generation's.
+	SBBytes int64
+	// PsumBanks is the number of banks; 0 is the generation's.
+	PsumBanks int
+	// PsumReserved is a mask of banks that stay free.
+	PsumReserved uint64
+	// HBMBytes is the window of DRAM addresses; 0 is the generation's.
+	HBMBytes int64
+	// AddrSpace is the DRAM address space that DRAM places.
+	AddrSpace ir.AddrSpace
+	// NoStrip gives the runtime's strip to tensors.
+	NoStrip bool
+	// StripBytes is the strip's size a partition where no location reserves it; 0 is the generation's.
+	StripBytes int64
+	// AXIThreshold: smaller tensors start on a 256-byte boundary while there is room for that. 0 is 512, negative is never.
+	AXIThreshold int64
+	// RMWLevel is the generation level from which tensors start on a 32-byte boundary; 0 is 40, negative is never.
+	RMWLevel int
+	// NoSpillHint honours SetNoSpill.
+	NoSpillHint bool
+	// NoSpill makes the first overflow an error.
+	NoSpill bool
+	// RunGap is how many points apart two accesses may be to share a reload; 0 is DefaultRunGap, negative never shares.
+	RunGap int
+	// Strict refuses values that nothing reads.
+	Strict bool
+	// Watchdog is the wall-clock limit; 0 is regalloc.DefaultWatchdog.
+	Watchdog time.Duration
+}
+
+// DefaultRunGap is how far apart in points accesses may be that share one reload, as long as the memory has room for it.
+const DefaultRunGap = 16
+
+func (o *Options) sbBytes(g *target.Generation) int64 {
+	if o.SBBytes > 0 {
+		return min(o.SBBytes, int64(g.SBBytes))
+	}
+	return int64(g.SBBytes)
+}
+
+func (o *Options) strip(g *target.Generation) int64 {
+	switch {
+	case o.NoStrip:
+		return 0
+	case o.StripBytes > 0:
+		return o.StripBytes
+	}
+	return int64(g.SBReserved)
+}
+
+func (o *Options) banks(g *target.Generation) int {
+	if o.PsumBanks > 0 {
+		return min(o.PsumBanks, g.PSUMBanks)
+	}
+	return g.PSUMBanks
+}
+
+func (o *Options) window(g *target.Generation) int64 {
+	if o.HBMBytes > 0 {
+		return o.HBMBytes
+	}
+	return g.HBMBytes()
+}
+
+// Metrics is what one allocator did to one function. Bytes of PSUM and SB are bytes a partition unless said otherwise.
+type Metrics struct {
+	Space      target.Space
+	Nodes      int // units in the last round, obstacles included
+	Edges      int // interfering pairs in the last round
+	Iterations int // rounds, 1 when nothing spilled
+	Unused     int // values that nothing reads
+
+	Spilled        int   // values sent home
+	SpilledBytes   int64 // their bytes, all partitions
+	SpilledPerPart int64 // their bytes a partition
+	Saves          int   // inserted save or copy-out instructions
+	Reloads        int   // inserted reloads
+	Remats         int   // values among Spilled that had a home already
+	HomeBytes      int64 // DRAM bytes of new homes
+
+	PeakDemand  float64 // percent of the memory that is live at the worst point before placement
+	PeakInst    ir.Inst // the instruction there
+	HighWater   int64   // end of the highest placement: bytes of a partition, banks for PSUM, bytes of DRAM
+	Quadrants   [4]int64
+	Utilisation float64 // percent of the memory below or in placements at the worst point
+	Capacity    int64   // bytes a partition, banks, or bytes of DRAM
+
+	SpillTime time.Duration // spent on rounds that did not place everything
+}

@@ -1,0 +1,174 @@
+package memalloc
+
+import (
+	"math/bits"
+
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/regalloc"
+	"github.com/rosmar-compiler/rosmar/ssa"
+)
+
+// banks is the geometry of PSUM: runs of whole banks, all partitions. A unit owns its banks alone while it is live, so that no
+// two accumulation groups ever meet in one.
+type banks struct {
+	n     int
+	taken uint64   // banks that nobody may have
+	base  []int8   // by unit, -1 unplaced
+	span  []uint8  // by unit: banks
+	block []uint8  // by unit: banks of one block
+	mask  []uint64 // by unit, of its place
+}
+
+// bankAlign is the alignment of a tile of span banks, and a second one to try when the first gives no place.
+func bankAlign(span int) (first, second int) {
+	if span == 3 {
+		return 4, 3
+	}
+	a := 1
+	for a < span {
+		a *= 2
+	}
+	return a, a
+}
+
+// Place takes the lowest aligned run of free banks.
+func (b *banks) Place(n uint32, neighbours []uint32) bool {
+	busy := b.taken
+	for _, j := range neighbours {
+		if b.base[j] >= 0 {
+			busy |= b.mask[j]
+		}
+	}
+	a1, a2 := bankAlign(int(b.block[n]))
+	for _, a := range [2]int{a1, a2} {
+		for at := 0; at+int(b.span[n]) <= b.n; at += a {
+			if m := bankMask(at, int(b.span[n])); busy&m == 0 {
+				b.base[n], b.mask[n] = int8(at), m
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func bankMask(at, span int) uint64 { return (1<<span - 1) << at }
+
+// PSUM places every PSUM set of the function in banks, spilling to SBUF where they do not suffice, and sets FuncPsumPlaced.
+// Errors: User for undefined uses; Limit when a tile, or the accumulation groups that are open together, need more banks than
+// there are; regalloc.TimeoutError.
+func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
+	nb := opt.banks(m.Gen)
+	mt := Metrics{Space: target.SpacePSUM, Capacity: int64(nb)}
+	{
+		var err error
+		if mt.Unused, err = ws.linearise(m, f, &opt); err != nil {
+			return mt, err
+		}
+		ws.ranges.Build(m, &ws.lin, target.SpacePSUM, ssa.BySet, nil)
+		if err := ws.psumProblem(m, nb, &opt); err != nil {
+			return mt, err
+		}
+		mt.Iterations++
+		s := &ws.solver
+		s.Simplify()
+		regalloc.Select(s, &ws.psum, &ws.result)
+		if len(ws.result.Stuck) > 0 {
+			ws.resetBanks()
+			s.InfiniteBySize()
+			regalloc.Select(s, &ws.psum, &ws.result)
+		}
+		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
+		ws.psumDemand(&mt, nb)
+		if len(ws.result.Stuck)+len(ws.result.Unplaced) > 0 {
+			return mt, ws.overflow(m, &mt, ws.firstFailure())
+		}
+	}
+	if err := ws.check.banks(m, ws.ranges.Units, &ws.psum); err != nil {
+		return mt, err
+	}
+	ws.commitPSUM(m, &mt, nb)
+	m.Funcs.At(f).Flags |= ir.FuncPsumPlaced
+	return mt, nil
+}
+
+// psumProblem describes the units to the solver.
+func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
+	units := ws.ranges.Units
+	ws.segments()
+	s, g := &ws.solver, &ws.psum
+	s.Graph.Build(len(units), ws.segs)
+	s.Nodes = resize(s.Nodes, len(units))
+	s.Weight, s.Classes = psumWeight[:], 1
+	g.n, g.taken = nb, opt.PsumReserved
+	free := nb - bits.OnesCount64(opt.PsumReserved&bankMask(0, nb))
+	g.base = resize(g.base, len(units))
+	g.span = resize(g.span, len(units))
+	g.block = resize(g.block, len(units))
+	g.mask = resize(g.mask, len(units))
+	for i := range units {
+		u := &units[i]
+		l := m.Locs.At(u.First)
+		block := int(max(1, (l.Bytes+int64(m.Gen.BankBytes)-1)/int64(m.Gen.BankBytes)))
+		if a, _ := bankAlign(block); m.Gen.Level >= 40 && block < nb {
+			block = min(a, nb)
+		}
+		blocks := int(u.Count)
+		if n := int(m.Sets.At(u.Set).LiveN); n > 0 && n < blocks {
+			blocks = n
+		}
+		span := block * blocks
+		if u.Flags&ssa.Placed == 0 && span > free {
+			return target.Errorf(target.Limit, "%s needs %d PSUM banks (%d bytes a partition, %d blocks), and there are %d; tile it smaller",
+				m.LocName(u.First), span, l.Bytes, blocks, free)
+		}
+		g.base[i], g.span[i], g.block[i], g.mask[i] = -1, uint8(min(span, 64)), uint8(min(block, 64)), 0
+		if u.Flags&ssa.Placed != 0 {
+			g.base[i], g.mask[i] = l.Bank, bankMask(int(l.Bank), span)
+		}
+		s.Nodes[i] = regalloc.Node{
+			Cost: regalloc.Infinite, Room: int64(free - span + 1), Bytes: int64(span) * int64(m.Gen.BankBytes),
+			Len: int32(span), Fixed: u.Flags&ssa.Placed != 0,
+		}
+	}
+	return nil
+}
+
+var psumWeight = [1]int32{1}
+
+// resetBanks forgets the places of a failed attempt.
+func (ws *Workspace) resetBanks() {
+	for i := range ws.psum.base {
+		if !ws.solver.Nodes[i].Fixed {
+			ws.psum.base[i] = -1
+		}
+	}
+}
+
+// psumDemand is the pressure before placement: banks live at the worst point.
+func (ws *Workspace) psumDemand(mt *Metrics, nb int) {
+	peak, at := ws.live.peak(ws.ranges.Units, ws.lin.Points(), func(i int) int64 { return int64(ws.psum.span[i]) })
+	mt.PeakDemand = 100 * float64(peak) / float64(max(1, nb))
+	if int(at) < ws.lin.Points() {
+		mt.PeakInst = ws.lin.Insts[at]
+	}
+}
+
+func (ws *Workspace) commitPSUM(m *ir.Module, mt *Metrics, nb int) {
+	g := &ws.psum
+	for i := range ws.ranges.Units {
+		u := &ws.ranges.Units[i]
+		mt.HighWater = max(mt.HighWater, int64(g.base[i])+int64(g.span[i]))
+		if u.Flags&ssa.Placed != 0 {
+			continue
+		}
+		slots := uint32(g.span[i] / g.block[i])
+		for k := range u.Count {
+			l := m.Locs.At(u.Loc(k))
+			l.Bank = g.base[i] + int8(uint8(k%slots)*g.block[i])
+			l.Base, l.Addr = 0, 0
+			l.Flags |= ir.LocAllocated
+		}
+	}
+	mt.Utilisation = 100 * float64(mt.HighWater) / float64(max(1, nb))
+}

@@ -1,0 +1,452 @@
+package memalloc
+
+import (
+	"cmp"
+	"math/bits"
+
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/regalloc"
+	"github.com/rosmar-compiler/rosmar/ssa"
+)
+
+// granule is the unit of every SB offset and length.
+const granule = 8
+
+// Height classes: how many partitions a unit takes, and where its first may be.
+const (
+	class32   = 0 // any quadrant; 1 + q: quadrant q
+	class64   = 5 // either half; 6 + h: half h
+	class128  = 8
+	sbClasses = 9
+)
+
+// bandsOf are the candidate bands of a class as masks of quadrants.
+func bandsOf(c int) []uint8 {
+	switch {
+	case c == class32:
+		return []uint8{1, 2, 4, 8}
+	case c < class64:
+		return []uint8{1 << (c - 1)}
+	case c == class64:
+		return []uint8{3, 12}
+	case c < class128:
+		return []uint8{3 << (2 * (c - 6))}
+	}
+	return []uint8{15}
+}
+
+// bandCount is len(bandsOf(c)).
+var bandCount = [sbClasses]int64{4, 1, 1, 1, 1, 2, 1, 1, 1}
+
+// sbWeights generates the weights of neighbours: entry j·9+i is the largest number of class i's candidate bands that one
+// placement of class j can touch.
+func sbWeights() (w [sbClasses * sbClasses]int32) {
+	for j := range sbClasses {
+		for i := range sbClasses {
+			for _, a := range bandsOf(j) {
+				n := int32(0)
+				for _, b := range bandsOf(i) {
+					if a&b != 0 {
+						n++
+					}
+				}
+				w[j*sbClasses+i] = max(w[j*sbClasses+i], n)
+			}
+		}
+	}
+	return w
+}
+
+var sbWeight = sbWeights()
+
+// place is where a unit is, in granules. quads 0: nowhere.
+type place struct {
+	lo, hi int32
+	quads  uint8
+	class  uint8
+	shift  uint8 // alignment, log2 in granules
+	least  uint8 // alignment that it can do with
+}
+
+// rects is the geometry of SB. The occupancy of a node's neighbours is drawn into one strip of bits a quadrant and searched.
+type rects struct {
+	n     int // granules
+	floor int // granules at the bottom that nobody may have
+	small int // shorter units than this are placed from the bottom
+	at    []place
+	words []uint64 // four quadrants, two halves, the whole, one scratch: nw words each
+	nw    int
+}
+
+func (r *rects) reset(units int, bytes, floor int64) {
+	r.n = int(bytes / granule)
+	r.floor = int((floor + granule - 1) / granule)
+	r.small = r.n / 48
+	r.nw = (r.n + 63) / 64
+	r.words = resize(r.words, 8*r.nw)
+	r.at = resize(r.at, units)
+}
+
+func (r *rects) strip(k int) []uint64 { return r.words[k*r.nw : (k+1)*r.nw] }
+
+const (
+	stripHalf  = 4
+	stripWhole = 6
+	stripTemp  = 7
+)
+
+// Place finds a band and an offset. The start alignment that only serves bus efficiency is given up before the place is.
+func (r *rects) Place(n uint32, neighbours []uint32) bool {
+	p := &r.at[n]
+	if int(p.hi-p.lo) > r.n {
+		return false
+	}
+	if p.class == class128 {
+		whole := r.strip(stripWhole)
+		clear(whole)
+		mark(whole, 0, r.floor)
+		for _, j := range neighbours {
+			if o := &r.at[j]; o.quads != 0 {
+				mark(whole, int(o.lo), int(o.hi))
+			}
+		}
+	} else {
+		r.draw(neighbours)
+	}
+	if r.try(p, p.shift) {
+		return true
+	}
+	return p.least < p.shift && r.try(p, p.least)
+}
+
+// draw fills the strips of quadrants, halves and the whole.
+func (r *rects) draw(neighbours []uint32) {
+	clear(r.words[:stripHalf*r.nw])
+	for q := range 4 {
+		mark(r.strip(q), 0, r.floor)
+	}
+	for _, j := range neighbours {
+		o := &r.at[j]
+		for q := range 4 {
+			if o.quads>>q&1 != 0 {
+				mark(r.strip(q), int(o.lo), int(o.hi))
+			}
+		}
+	}
+	or(r.strip(stripHalf), r.strip(0), r.strip(1))
+	or(r.strip(stripHalf+1), r.strip(2), r.strip(3))
+	or(r.strip(stripWhole), r.strip(stripHalf), r.strip(stripHalf+1))
+}
+
+func or(dst, a, b []uint64) {
+	for i := range dst {
+		dst[i] = a[i] | b[i]
+	}
+}
+
+// try walks the cascade of free pools: for 32 partitions what only a half offers, then what the whole height offers, then any
+// quarter; for 64 the whole height, then any half. Full height and at least a 48th of the memory goes from the top down, the
+// rest from the bottom up, so that long and short tensors meet in the middle.
+func (r *rects) try(p *place, shift uint8) bool {
+	length := int(p.hi - p.lo)
+	whole := r.strip(stripWhole)
+	if p.class == class128 {
+		at := -1
+		if length < r.small {
+			at = fitUp(whole, r.n, length, shift)
+		} else {
+			at = fitDown(whole, r.n, length, shift)
+		}
+		return p.put(at, length, 15)
+	}
+	best, quads := -1, uint8(0)
+	consider := func(w []uint64, band uint8) {
+		if at := fitUp(w, r.n, length, shift); at >= 0 && (best < 0 || at < best) {
+			best, quads = at, band
+		}
+	}
+	cands := candidates(p.class)
+	if p.class < class64 {
+		// A half that is free where the other half is not: taken means the half is taken, or both are free.
+		temp := r.strip(stripTemp)
+		for _, b := range cands {
+			h := bits.TrailingZeros8(b) / 2
+			half, other := r.strip(stripHalf+h), r.strip(stripHalf+1-h)
+			for i := range temp {
+				temp[i] = half[i] | ^other[i]
+			}
+			consider(temp, b)
+		}
+		if best >= 0 {
+			return p.put(best, length, quads)
+		}
+	}
+	consider(whole, cands[0])
+	if best >= 0 {
+		return p.put(best, length, quads)
+	}
+	for _, b := range cands {
+		w := r.strip(bits.TrailingZeros8(b))
+		if p.class >= class64 {
+			w = r.strip(stripHalf + bits.TrailingZeros8(b)/2)
+		}
+		consider(w, b)
+	}
+	return p.put(best, length, quads)
+}
+
+// candidates is bandsOf without allocating.
+func candidates(class uint8) []uint8 {
+	switch {
+	case class == class32:
+		return allBands[0:4]
+	case class < class64:
+		return allBands[class-1 : class]
+	case class == class64:
+		return allBands[4:6]
+	case class < class128:
+		return allBands[class-2 : class-1]
+	}
+	return allBands[6:7]
+}
+
+var allBands = [7]uint8{1, 2, 4, 8, 3, 12, 15}
+
+func (p *place) put(at, length int, quads uint8) bool {
+	if at < 0 {
+		return false
+	}
+	p.lo, p.hi, p.quads = int32(at), int32(at+length), quads
+	return true
+}
+
+// quadsOf is the quadrants of a placement that already has a base.
+func quadsOf(base uint8, parts uint32) uint8 {
+	switch target.BandHeight(int(parts)) {
+	case 32:
+		return 1 << (base / target.QuadrantPartitions & 3)
+	case 64:
+		return 3 << (base / target.QuadrantPartitions & 2)
+	}
+	return 15
+}
+
+// SB places every SB set of the function, spilling to DRAM where it does not fit, and sets FuncSBPlaced. Errors: User for
+// undefined uses; Limit when the operands of one instruction do not fit together; regalloc.TimeoutError.
+func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
+	size := opt.sbBytes(m.Gen) &^ (granule - 1)
+	mt := Metrics{Space: target.SpaceSB, Capacity: size}
+	{
+		var err error
+		if mt.Unused, err = ws.linearise(m, f, &opt); err != nil {
+			return mt, err
+		}
+		ws.ranges.Build(m, &ws.lin, target.SpaceSB, ssa.BySlot, nil)
+		if err := ws.sbProblem(m, size, &opt); err != nil {
+			return mt, err
+		}
+		mt.Iterations++
+		s := &ws.solver
+		s.Simplify()
+		regalloc.Select(s, &ws.sb, &ws.result)
+		if len(ws.result.Stuck) > 0 {
+			ws.resetRects()
+			s.InfiniteBySize()
+			regalloc.Select(s, &ws.sb, &ws.result)
+		}
+		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
+		ws.sbDemand(&mt)
+		if len(ws.result.Stuck)+len(ws.result.Unplaced) > 0 {
+			return mt, ws.overflow(m, &mt, ws.firstFailure())
+		}
+	}
+	if err := ws.check.rects(m, ws.ranges.Units, &ws.sb, ws.strip(m, &opt)); err != nil {
+		return mt, err
+	}
+	ws.commitSB(m, &mt)
+	m.Funcs.At(f).Flags |= ir.FuncSBPlaced
+	return mt, nil
+}
+
+// strip is the runtime's bytes at the bottom of SB that no location of the function stands for.
+func (ws *Workspace) strip(m *ir.Module, opt *Options) int64 {
+	for i := range ws.ranges.Units {
+		if m.Locs.At(ws.ranges.Units[i].First).Flags&ir.LocReserved != 0 {
+			return 0
+		}
+	}
+	return opt.strip(m.Gen)
+}
+
+// sbProblem describes the units to the solver. Where no location stands for the strip, it is a floor under every search.
+func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
+	strip := ws.strip(m, opt)
+	if strip >= size {
+		return target.Errorf(target.Limit, "SBUF of %d bytes a partition has no room beyond the %d that the runtime reserves; give it more bytes", size, strip)
+	}
+	units := ws.ranges.Units
+	ws.segments()
+	n := len(units)
+	ws.sb.reset(n, size, strip)
+	s, g := &ws.solver, &ws.sb
+	s.Graph.Build(n, ws.segs)
+	s.Nodes = resize(s.Nodes, n)
+	s.Weight, s.Classes = sbWeight[:], sbClasses
+	for i := range units {
+		u := &units[i]
+		l := m.Locs.At(u.First)
+		if l.Parts == 0 || l.Parts > uint32(m.Gen.SBPartitions) {
+			return target.Errorf(target.Limit, "%s has %d partitions and SBUF %d; lay it out in tiles side by side", m.LocName(u.First), l.Parts, m.Gen.SBPartitions)
+		}
+		length := int32((max(1, l.Bytes) + granule - 1) / granule)
+		use := ws.use(m, u)
+		p := place{
+			hi: length, class: heightClass(l, use.matmul), shift: sbShift(m.Gen, l, opt, true), least: sbShift(m.Gen, l, opt, false),
+		}
+		fixed := u.Flags&ssa.Placed != 0
+		if fixed {
+			p.lo = int32(l.Addr / granule)
+			p.hi = int32((l.Addr + l.Bytes + granule - 1) / granule)
+			p.quads = quadsOf(l.Base, l.Parts)
+		}
+		g.at[i] = p
+		// Room and denials count aligned starts. The strip takes the lowest.
+		grain := int64(1) << p.shift
+		room := (int64(g.n)-int64(length))>>p.shift + 1 - (strip/granule+grain-1)>>p.shift
+		s.Nodes[i] = regalloc.Node{
+			Cost: ws.sbCost(m, u, l, use, opt), Room: bandCount[p.class] * room, Bytes: l.Bytes * int64(target.BandHeight(int(l.Parts))),
+			Own: length + int32(grain) - 2, Len: length, Class: p.class, Shift: p.shift, Fixed: fixed,
+		}
+	}
+	return nil
+}
+
+// sbUse is what the accesses of a unit say about it.
+type sbUse struct {
+	matmul bool // an operand of a matmul
+	points int  // distinct points with an access
+	reads  int
+	writes int
+}
+
+func (ws *Workspace) use(m *ir.Module, u *ssa.Unit) (r sbUse) {
+	last := ^ssa.Point(0)
+	for k := range u.Count {
+		for _, a := range ws.lin.Of(u.Loc(k)) {
+			if a.At != last {
+				r.points++
+				last = a.At
+			}
+			if a.Flags&ssa.Read != 0 {
+				r.reads++
+				r.matmul = r.matmul || m.Insts.At(a.Inst).Op.Is(ir.FlagMatmul)
+			}
+			if a.Flags&ssa.Write != 0 {
+				r.writes++
+			}
+		}
+	}
+	return r
+}
+
+// heightClass is the class of a unit. The rows of the array are the partitions of both matmul operands, so what a matmul reads
+// starts at partition 0.
+func heightClass(l *ir.LocRow, matmul bool) uint8 {
+	switch target.BandHeight(int(l.Parts)) {
+	case 32:
+		if matmul {
+			return 1
+		}
+		return class32
+	case 64:
+		if matmul {
+			return 6
+		}
+		return class64
+	}
+	return class128
+}
+
+// sbShift is the start alignment of a unit as a power of two of granules; with efficiency, also the rule that only saves bus
+// cycles.
+func sbShift(g *target.Generation, l *ir.LocRow, opt *Options, efficiency bool) uint8 {
+	align := int64(granule)
+	if lvl := opt.RMWLevel; lvl >= 0 && g.Level >= cmp.Or(lvl, 40) {
+		align = 32
+	}
+	if efficiency && l.Bytes < cmp.Or(opt.AXIThreshold, 512) {
+		align = 256
+	}
+	return uint8(bits.TrailingZeros64(uint64(align / granule)))
+}
+
+// sbCost is the ns that sending a unit home would cost: a save a definition and a load a use.
+func (ws *Workspace) sbCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, use sbUse, opt *Options) int64 {
+	set := m.Sets.At(u.Set)
+	switch {
+	case u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0, u.Count > 1, set.Flags&ir.SetReload != 0,
+		opt.NoSpillHint && set.Flags&ir.SetNoSpill != 0:
+		return regalloc.Infinite
+	case use.points == int(u.End-u.Start) && !ws.partial(m, u, l):
+		// An instruction that touches all of it stands at every point of its range: nothing would become shorter.
+		return regalloc.Infinite
+	}
+	return int64(use.reads+use.writes) * dramCost(m.Gen, l, set.Dtype.Size())
+}
+
+// partial reports whether every access touches at most half of the location, so that cutting it up helps.
+func (ws *Workspace) partial(m *ir.Module, u *ssa.Unit, l *ir.LocRow) bool {
+	for _, a := range ws.lin.Of(u.First) {
+		fp := m.FootprintOf(apOf(m, a.Arg))
+		if 2*(fp.Hi-fp.Lo) > l.Bytes {
+			return false
+		}
+	}
+	return true
+}
+
+// resetRects forgets the places of a failed attempt.
+func (ws *Workspace) resetRects() {
+	for i := range ws.sb.at {
+		if !ws.solver.Nodes[i].Fixed {
+			ws.sb.at[i].quads = 0
+		}
+	}
+}
+
+// sbDemand is the pressure before placement: bytes × band live at the worst point.
+func (ws *Workspace) sbDemand(mt *Metrics) {
+	peak, at := ws.live.peak(ws.ranges.Units, ws.lin.Points(), func(i int) int64 {
+		p := &ws.sb.at[i]
+		return int64(p.hi-p.lo) * int64(bits.OnesCount8(candidates(p.class)[0]))
+	})
+	mt.PeakDemand = 100 * float64(peak+4*int64(ws.sb.floor)) / float64(4*ws.sb.n)
+	if int(at) < ws.lin.Points() {
+		mt.PeakInst = ws.lin.Insts[at]
+	}
+}
+
+func (ws *Workspace) commitSB(m *ir.Module, mt *Metrics) {
+	high := int32(ws.sb.floor)
+	for i := range ws.ranges.Units {
+		u, p := &ws.ranges.Units[i], &ws.sb.at[i]
+		high = max(high, p.hi)
+		for q := range 4 {
+			if p.quads>>q&1 != 0 {
+				mt.Quadrants[q] = max(mt.Quadrants[q], int64(p.hi)*granule)
+			}
+		}
+		if u.Flags&ssa.Placed != 0 {
+			continue
+		}
+		for k := range u.Count {
+			l := m.Locs.At(u.Loc(k))
+			l.Addr = int64(p.lo) * granule
+			l.Base = uint8(bits.TrailingZeros8(p.quads)) * target.QuadrantPartitions
+			l.Flags |= ir.LocAllocated
+		}
+	}
+	mt.HighWater = int64(high) * granule
+	mt.Utilisation = mt.PeakDemand
+}

@@ -1,0 +1,78 @@
+package memalloc
+
+import (
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/regalloc"
+	"github.com/rosmar-compiler/rosmar/ssa"
+)
+
+// Workspace is the storage of one worker's allocators. The zero value is ready; a second call of the same size on it allocates
+// nothing unless it spills. Not for concurrent use.
+type Workspace struct {
+	lin    ssa.Linear
+	ranges ssa.Ranges
+	solver regalloc.Solver
+	result regalloc.Result
+	segs   []regalloc.Seg
+	guard  regalloc.Guard
+
+	psum banks
+	sb   rects
+	dram pages
+
+	check checker
+	live  liveScan
+}
+
+// linearise rebuilds the points and refuses undefined uses. unused is the number of values that nothing reads.
+func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused int, err error) {
+	ws.lin.Build(m, f)
+	faults := ws.lin.Check(m)
+	return faults.Unused, faults.Err(m, f, opt.Strict)
+}
+
+// segments makes the interference problem of the current units: one segment each, in order of start.
+func (ws *Workspace) segments() {
+	units := ws.ranges.Units
+	ws.segs = resize(ws.segs, len(units))
+	for i := range units {
+		ws.segs[i] = regalloc.Seg{Start: units[i].Start, End: units[i].End, Node: uint32(i)}
+	}
+}
+
+// Report adds the bytes of the workspace to r.
+func (ws *Workspace) Report(r *arena.Report) {
+	r.Add("ssa.linear", ws.lin.Points(), ws.lin.Bytes())
+	r.Add("ssa.ranges", len(ws.ranges.Units), ws.ranges.Bytes())
+	r.Add("regalloc.solver", len(ws.solver.Nodes), ws.solver.Bytes()+12*cap(ws.segs))
+	r.Add("memalloc.places", len(ws.sb.at), 24*cap(ws.sb.at)+8*cap(ws.psum.base)+8*len(ws.sb.words))
+}
+
+// resize gives s length n; contents are stale.
+func resize[T any](s []T, n int) []T {
+	if n <= cap(s) {
+		return s[:n]
+	}
+	return make([]T, n, n+n/4)
+}
+
+// dramCost is the ns of moving one unit's location between SBUF and DRAM.
+func dramCost(g *target.Generation, l *ir.LocRow, esz int) int64 {
+	if esz == 0 {
+		esz = 1
+	}
+	return g.DMACost(int64(l.Parts), l.Bytes/int64(esz), esz)
+}
+
+// aliasRows are the alias relations of the module.
+func aliasRows(m *ir.Module) []ir.AliasRow {
+	return m.Aliases.Of(arena.Span{Len: uint32(m.Aliases.Len())})
+}
+
+// mustAlias is the kind of two locations that are the same bytes.
+const mustAlias = 3
+
+// apOf is the access pattern of the operand in a row of Module.Args.
+func apOf(m *ir.Module, arg uint32) ir.AP { return m.Args.Of(arena.Span{Off: arg, Len: 1})[0].AP() }

@@ -1,0 +1,248 @@
+package regalloc
+
+import "github.com/rosmar-compiler/rosmar/arena"
+
+// GraphKind is how a graph holds its edges.
+type GraphKind uint8
+
+const (
+	// GraphAdjacency keeps the neighbours of each node side by side.
+	GraphAdjacency GraphKind = iota
+	// GraphIndex keeps no edges: it finds a node's neighbours by time when asked.
+	GraphIndex
+)
+
+// Limits of the representations, as fields so that a test can lower them.
+type GraphLimits struct {
+	// MatrixNodes is up to how many nodes a bit matrix keeps pairs apart that overlap more than once. 16,384 nodes take 16 MiB.
+	MatrixNodes int
+	// Edges is up to how many edges are stored, at 8 bytes each.
+	Edges int
+}
+
+// DefaultLimits are the limits of a zero Graph.
+var DefaultLimits = GraphLimits{MatrixNodes: 16384, Edges: 64 << 20}
+
+// Graph is the interference of nodes that are live over segments of time: two nodes interfere when two of their segments
+// overlap. Geometry is not in it.
+type Graph struct {
+	Limits GraphLimits
+	Kind   GraphKind
+
+	n      int
+	segs   []Seg
+	single bool // one segment a node, node k's at position k
+	adj    arena.Adjacency
+	matrix arena.BitMatrix
+	index  Index
+	live   arena.SparseSet
+	byEnd  []uint32 // positions in order of end
+	counts []uint32
+	off    []uint32 // by node: segments in segOf, when not single
+	segOf  []uint32
+	edges  int
+
+	hits []uint32
+	seen arena.SparseSet
+}
+
+// Build takes the segments of n nodes in ascending order of start; segments of one node are disjoint. It keeps segs.
+func (g *Graph) Build(n int, segs []Seg) {
+	if g.Limits == (GraphLimits{}) {
+		g.Limits = DefaultLimits
+	}
+	g.n, g.segs = n, segs
+	g.single = len(segs) == n
+	for i := 0; g.single && i < n; i++ {
+		g.single = segs[i].Node == uint32(i)
+	}
+	g.orderEnds()
+	if pairs := g.countPairs(); pairs > g.Limits.Edges {
+		g.Kind = GraphIndex
+		g.index.Build(segs)
+		if !g.single {
+			g.groupSegs()
+			g.seen.Resize(n)
+		}
+		g.edges = pairs
+		return
+	}
+	g.Kind = GraphAdjacency
+	g.live.Resize(len(segs))
+	matrix := false
+	if !g.single {
+		if matrix = n <= g.Limits.MatrixNodes; !matrix {
+			g.groupSegs()
+		}
+	}
+	g.adj.Begin(n)
+	if matrix {
+		g.matrix.Resize(n)
+	}
+	g.sweep(matrix, false)
+	g.adj.Fill()
+	if matrix {
+		g.matrix.Resize(n)
+	}
+	g.sweep(matrix, true)
+	g.adj.Finish()
+	g.edges = g.adj.Edges()
+}
+
+// orderEnds sorts the positions of the segments by end, by counting.
+func (g *Graph) orderEnds() {
+	last := uint32(0)
+	for i := range g.segs {
+		last = max(last, g.segs[i].End)
+	}
+	g.counts = grow(g.counts, int(last)+2)
+	clear(g.counts)
+	for i := range g.segs {
+		g.counts[g.segs[i].End+1]++
+	}
+	for i := 1; i < len(g.counts); i++ {
+		g.counts[i] += g.counts[i-1]
+	}
+	g.byEnd = grow(g.byEnd, len(g.segs))
+	for i := range g.segs {
+		e := g.segs[i].End
+		g.byEnd[g.counts[e]] = uint32(i)
+		g.counts[e]++
+	}
+}
+
+// countPairs is the number of overlapping pairs of segments, without visiting them: at each start, as many as are open.
+func (g *Graph) countPairs() int {
+	pairs, gone := 0, 0
+	for i := range g.segs {
+		for gone < len(g.byEnd) && g.segs[g.byEnd[gone]].End <= g.segs[i].Start {
+			gone++
+		}
+		if g.segs[i].Start < g.segs[i].End {
+			pairs += i - gone
+		}
+	}
+	return pairs
+}
+
+// groupSegs lists the segments of each node in order of time.
+func (g *Graph) groupSegs() {
+	g.off = grow(g.off, g.n+2)
+	clear(g.off)
+	for i := range g.segs {
+		g.off[g.segs[i].Node+2]++
+	}
+	for i := 2; i < len(g.off); i++ {
+		g.off[i] += g.off[i-1]
+	}
+	g.segOf = grow(g.segOf, len(g.segs))
+	for i := range g.segs {
+		o := &g.off[g.segs[i].Node+1]
+		g.segOf[*o] = uint32(i)
+		*o++
+	}
+	g.off = g.off[:g.n+1]
+}
+
+// sweep walks through time with the set of open segments and hands over every interfering pair of nodes once.
+func (g *Graph) sweep(matrix, put bool) {
+	g.live.Clear()
+	gone := 0
+	for i := range g.segs {
+		s := g.segs[i]
+		for gone < len(g.byEnd) && g.segs[g.byEnd[gone]].End <= s.Start {
+			g.live.Remove(g.byEnd[gone])
+			gone++
+		}
+		if s.Start >= s.End {
+			continue
+		}
+		switch {
+		case g.single && put:
+			for _, o := range g.live.Members() {
+				g.adj.Put(o, uint32(i))
+			}
+		case g.single:
+			for _, o := range g.live.Members() {
+				g.adj.Count(o, uint32(i))
+			}
+		default:
+			for _, o := range g.live.Members() {
+				a := g.segs[o].Node
+				if matrix {
+					if !g.matrix.Set(a, s.Node) {
+						continue
+					}
+				} else if !g.firstOverlap(o, uint32(i)) {
+					continue
+				}
+				if put {
+					g.adj.Put(a, s.Node)
+				} else {
+					g.adj.Count(a, s.Node)
+				}
+			}
+		}
+		g.live.Add(uint32(i))
+	}
+}
+
+// firstOverlap reports whether the overlap of segments p and q is the earliest between their nodes.
+func (g *Graph) firstOverlap(p, q uint32) bool {
+	a, b := g.segsOf(g.segs[p].Node), g.segsOf(g.segs[q].Node)
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		s, t := g.segs[a[i]], g.segs[b[j]]
+		if s.Start < t.End && t.Start < s.End {
+			return a[i] == p && b[j] == q
+		}
+		if s.End <= t.End {
+			i++
+		} else {
+			j++
+		}
+	}
+	return false
+}
+
+func (g *Graph) segsOf(n uint32) []uint32 { return g.segOf[g.off[n]:g.off[n+1]] }
+
+// Neighbours are the nodes that interfere with n, each once, in no order that matters. Valid until the next call.
+func (g *Graph) Neighbours(n uint32) []uint32 {
+	if g.Kind == GraphAdjacency {
+		return g.adj.Neighbours(n)
+	}
+	if g.single {
+		hits := g.index.Append(g.hits[:0], g.segs[n].Start, g.segs[n].End)
+		for i, h := range hits {
+			if h == n {
+				hits[i] = hits[len(hits)-1]
+				hits = hits[:len(hits)-1]
+				break
+			}
+		}
+		g.hits = hits
+		return hits
+	}
+	g.seen.Clear()
+	for _, p := range g.segsOf(n) {
+		g.hits = g.index.Append(g.hits[:0], g.segs[p].Start, g.segs[p].End)
+		for _, h := range g.hits {
+			if o := g.segs[h].Node; o != n {
+				g.seen.Add(o)
+			}
+		}
+	}
+	return g.seen.Members()
+}
+
+// Len is the number of nodes.
+func (g *Graph) Len() int { return g.n }
+
+// Edges is the number of interfering pairs; when the graph keeps no edges, of overlapping pairs of segments.
+func (g *Graph) Edges() int { return g.edges }
+
+// Bytes is the size of the storage, used or not.
+func (g *Graph) Bytes() int {
+	return g.adj.Bytes() + g.matrix.Bytes() + g.index.Bytes() + g.live.Bytes() + g.seen.Bytes() +
+		4*(cap(g.byEnd)+cap(g.counts)+cap(g.off)+cap(g.segOf)+cap(g.hits))
+}

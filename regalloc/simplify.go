@@ -1,0 +1,187 @@
+package regalloc
+
+import (
+	"math"
+
+	"github.com/rosmar-compiler/rosmar/arena"
+)
+
+// Infinite is the cost of a node that must not be spilled.
+const Infinite = math.MaxInt64
+
+// Node is what colouring knows of a node. 40 bytes. See the package comment for Room, Own, Len and Shift.
+type Node struct {
+	Cost  int64 // of spilling it, Infinite if it cannot be
+	Room  int64
+	Bytes int64 // of equal candidates the larger is spilled first
+	Own   int32
+	Len   int32
+	Class uint8
+	Shift uint8
+	Fixed bool
+}
+
+// hot is what the loop over edges touches. 24 bytes.
+type hot struct {
+	cap   int64
+	own   int32
+	len   int32
+	class uint8
+	shift uint8
+	state uint8
+}
+
+const (
+	stateFixed uint8 = iota
+	stateSafe
+	stateUnsafe
+	stateInfinite
+	stateStacked
+)
+
+// Solver colours one problem at a time and keeps its storage.
+type Solver struct {
+	Graph Graph
+	Nodes []Node
+	// Weight[j*Classes+i] is how many of a node of class i's candidate strips one placement of class j can touch.
+	Weight  []int32
+	Classes int
+
+	// Order is the stack that Simplify leaves: it is popped from the back. The first Certain nodes are sure to find a place.
+	Order   []uint32
+	Certain int
+
+	hot    []hot
+	safe   arena.Heap
+	unsafe arena.Heap
+	rank   []uint32 // by node: place in descending order of Bytes
+	byRank []uint32
+}
+
+// Simplify orders the nodes: those whose place is certain first, as they become so, smallest number first; then, each time
+// none is certain, the one that is cheapest to spill for the places it frees; last those that must not be spilled. Select
+// takes them from the back.
+func (s *Solver) Simplify() {
+	n := len(s.Nodes)
+	s.Order, s.Certain = s.Order[:0], -1
+	s.hot = grow(s.hot, n)
+	for i := range s.Nodes {
+		d := &s.Nodes[i]
+		s.hot[i] = hot{cap: d.Room, own: d.Own, len: d.Len, class: d.Class, shift: d.Shift}
+	}
+	unsure := false
+	for i := range s.hot {
+		h := &s.hot[i]
+		if s.Nodes[i].Fixed {
+			continue
+		}
+		row := s.Weight
+		for _, j := range s.Graph.Neighbours(uint32(i)) {
+			o := &s.hot[j]
+			h.cap -= int64(row[int(o.class)*s.Classes+int(h.class)]) * (int64(h.own+o.len) >> h.shift)
+		}
+		h.state = stateSafe
+		if h.cap <= 0 {
+			unsure = true
+			h.state = stateUnsafe
+			if s.Nodes[i].Cost == Infinite {
+				h.state = stateInfinite
+			}
+		}
+	}
+	if !unsure {
+		for i := range s.hot {
+			if s.hot[i].state == stateSafe {
+				s.Order = append(s.Order, uint32(i))
+			}
+		}
+		s.Certain = len(s.Order)
+		return
+	}
+	s.rankNodes()
+	s.safe.Reset(n)
+	s.unsafe.Reset(n)
+	for i := range s.hot {
+		switch s.hot[i].state {
+		case stateSafe:
+			s.safe.Push(uint32(i), 0)
+		case stateUnsafe:
+			s.unsafe.Push(s.rank[i], s.metric(uint32(i)))
+		}
+	}
+	s.drain()
+	s.Certain = len(s.Order)
+	// A node's metric only grows while its neighbours go, so the top of the heap is either right or asks to be put back.
+	for s.unsafe.Len() > 0 {
+		r, prio := s.unsafe.Pop()
+		i := s.byRank[r]
+		if s.hot[i].state != stateUnsafe {
+			continue
+		}
+		if now := s.metric(i); now > prio {
+			s.unsafe.Push(r, now)
+			continue
+		}
+		s.push(i)
+		s.drain()
+	}
+	for i := range s.hot {
+		if s.hot[i].state == stateInfinite {
+			s.hot[i].state = stateStacked
+			s.Order = append(s.Order, uint32(i))
+		}
+	}
+}
+
+// drain stacks what is certain until nothing is.
+func (s *Solver) drain() {
+	for s.safe.Len() > 0 {
+		i, _ := s.safe.Pop()
+		s.push(i)
+	}
+}
+
+// push stacks a node and gives back to its neighbours the places that it denied them.
+func (s *Solver) push(i uint32) {
+	h := &s.hot[i]
+	h.state = stateStacked
+	s.Order = append(s.Order, i)
+	row := s.Weight[int(h.class)*s.Classes : int(h.class)*s.Classes+s.Classes]
+	for _, j := range s.Graph.Neighbours(i) {
+		o := &s.hot[j]
+		if o.state < stateUnsafe || o.state == stateStacked {
+			continue
+		}
+		o.cap += int64(row[o.class]) * (int64(o.own+h.len) >> o.shift)
+		if o.cap > 0 {
+			o.state = stateSafe
+			s.safe.Push(j, 0)
+		}
+	}
+}
+
+// metric is the price of spilling i for each place that it lacks, as an ordered integer.
+func (s *Solver) metric(i uint32) int64 {
+	return int64(math.Float64bits(float64(s.Nodes[i].Cost) / float64(max(1, 1-s.hot[i].cap))))
+}
+
+// rankNodes numbers the unsafe nodes so that of equal metrics the larger comes first, then the earlier.
+func (s *Solver) rankNodes() {
+	s.byRank = s.byRank[:0]
+	for i := range s.hot {
+		if s.hot[i].state == stateUnsafe {
+			s.byRank = append(s.byRank, uint32(i))
+		}
+	}
+	sortByBytes(s.byRank, s.Nodes)
+	s.rank = grow(s.rank, len(s.hot))
+	for r, i := range s.byRank {
+		s.rank[i] = uint32(r)
+	}
+}
+
+// Bytes is the size of the storage, used or not.
+func (s *Solver) Bytes() int {
+	return s.Graph.Bytes() + 48*cap(s.Nodes) + 24*cap(s.hot) + 4*(cap(s.Order)+cap(s.rank)+cap(s.byRank)) +
+		s.safe.Bytes() + s.unsafe.Bytes()
+}
