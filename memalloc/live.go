@@ -58,18 +58,6 @@ func (ws *Workspace) firstFailure() uint32 {
 	return ws.result.Unplaced[0]
 }
 
-// unplacedBytes is what found no place.
-func (ws *Workspace) unplacedBytes() int64 {
-	n := int64(0)
-	for _, i := range ws.result.Unplaced {
-		n += ws.solver.Nodes[i].Bytes
-	}
-	for _, i := range ws.result.Stuck {
-		n += ws.solver.Nodes[i].Bytes
-	}
-	return n
-}
-
 // overflow is the error for a unit that finds no place: its need, the limit, the worst point of its life, and what lies there.
 func (ws *Workspace) overflow(m *ir.Module, mt *Metrics, unit uint32) error {
 	u := &ws.ranges.Units[unit]

@@ -16,7 +16,6 @@ type Workspace struct {
 	solver regalloc.Solver
 	result regalloc.Result
 	segs   []regalloc.Seg
-	guard  regalloc.Guard
 
 	psum banks
 	sb   rects
