@@ -1,8 +1,6 @@
 package onnx
 
 import (
-	"errors"
-
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 )
 
@@ -64,7 +62,7 @@ func (r *reader) fold(e *emit, h handler) bool {
 			return false
 		}
 	}
-	vals, err := r.evaluate(g, s.comp, want)
+	vals, err := r.evaluate(g, s.comp, want, s.replace)
 	if err != nil {
 		return false
 	}
@@ -81,6 +79,23 @@ func (r *reader) fold(e *emit, h handler) bool {
 }
 
 // evaluate interprets the scratch graph and gives the bytes of the nodes wanted.
-func (r *reader) evaluate(g *graph.Graph, c graph.Comp, want []N) ([][]byte, error) {
-	return nil, errors.New("constants are not evaluated")
+func (r *reader) evaluate(g *graph.Graph, c graph.Comp, want, scatters []N) ([][]byte, error) {
+	g.EndComp(c, want[0], nil)
+	if err := addReplacers(g, scatters); err != nil {
+		return nil, err
+	}
+	g.Outputs = g.Outputs[:0]
+	for _, n := range want {
+		g.Outputs = append(g.Outputs, graph.Output{Node: n})
+	}
+	r.interp.MaxMemory = 64 * maxFoldWork
+	out, err := r.interp.Run(g, nil)
+	if err != nil {
+		return nil, err
+	}
+	data := make([][]byte, len(out))
+	for i, t := range out {
+		data[i] = t.Data
+	}
+	return data, nil
 }

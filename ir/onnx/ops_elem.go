@@ -362,6 +362,9 @@ func (e *emit) cast(x N, to graph.Dtype) N {
 		}
 		x = e.clamp(e.like(x, -max), x, e.like(x, max))
 	}
+	if from.IsFloat() && to.IsInt() && to.Bits() < 8 { // beyond the range the low bits count, as NumPy's types do it
+		x = e.convert(x, graph.S32)
+	}
 	return e.convert(x, to)
 }
 

@@ -132,6 +132,9 @@ func opConvTranspose(e *emit) {
 			if auto == "SAME_UPPER" {
 				v.PadLow = total / 2
 			}
+			if total < 0 { // larger than the kernel reaches: zeros at the end
+				v.PadLow = 0
+			}
 			v.PadHigh = total - v.PadLow
 		}
 		v.LhsDilate, v.Stride = v.Stride, 1
@@ -418,6 +421,16 @@ func opRMSNorm(e *emit) {
 	y, inv := e.rmsNorm(e.in(0), e.optional(1), e.attrInt("axis", -1), e.attrFloat("epsilon", 1e-5))
 	e.set(0, y)
 	e.set(1, inv)
+}
+
+// opLenient takes an operator outside the standard only from a lenient reader.
+func opLenient(h handler) handler {
+	return func(e *emit) {
+		if !e.r.opt.Lenient {
+			e.refuse("an operator outside the standard")
+		}
+		h(e)
+	}
 }
 
 // opSkipNorm of ONNX Runtime normalises x + skip + bias over the last dimension; result 3 is that sum.

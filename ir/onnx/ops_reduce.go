@@ -166,8 +166,13 @@ func (e *emit) softmaxDims(x N) []int64 {
 	if a := e.attrInt("axis", def); e.ver < 13 && a == int64(e.rank(x)) {
 		return nil
 	}
+	_, given := e.attr("axis")
+	last := e.r.opt.Lenient && !given
+	if last {
+		def = -1
+	}
 	a := int64(e.axis(e.attrInt("axis", def), e.rank(x)))
-	if e.ver >= 13 {
+	if e.ver >= 13 || last {
 		return []int64{a}
 	}
 	var l []int64

@@ -74,6 +74,7 @@ func init() { // an initialiser of the variable itself would be a cycle: folding
 		"com.microsoft.SkipLayerNormalization":           opSkipNorm(false),
 		"com.microsoft.SkipSimplifiedLayerNormalization": opSkipNorm(true),
 		"SimplifiedLayerNormalization":                   opRMSNorm,
+		"RMSNorm":                                        opLenient(opRMSNorm),
 	}
 }
 
@@ -96,6 +97,7 @@ func Refusals() []string {
 		"If, Loop, Scan and every other operator with a subgraph",
 		"MaxPool: the indices",
 		"Pad: reflect and wrap by more than the dimension",
+		"RMSNorm, which is outside the standard, unless the reader is lenient",
 		"Reshape, Expand, Slice, Tile, Range, ConstantOfShape, Pad, TopK, OneHot: shape inputs that are not known when the model is read",
 		"sequences, maps, optionals, sparse tensors, string constants",
 		"symbolic dimensions without a size",

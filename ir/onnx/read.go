@@ -18,6 +18,9 @@ type Options struct {
 	DefaultDim int64
 	// Known fixes graph inputs at compile time: such an input is a constant and no parameter of the graph.
 	Known map[string]Tensor
+	// Lenient takes what exporters to embedded targets write outside the standard, and means what they mean: RMSNorm is
+	// RMSNormalization, and a softmax of opset 12 or less without an axis runs over the last dimension, not over all from 1 on.
+	Lenient bool
 }
 
 // NeedsValueError reports a node whose result shape depends on values that are not known when the model is read.
@@ -84,6 +87,7 @@ type reader struct {
 	replace []graph.Node // scatters that need a replacing computation
 
 	scratch graph.Graph // where constants are folded
+	interp  graph.Interp
 }
 
 type funcKey struct{ domain, name, overload arena.Name }

@@ -27,7 +27,7 @@ func readCase(c *testCase, g *graph.Graph) (known map[string]Tensor, err error) 
 				continue
 			}
 			v, e := ReadTensor(c.inputs[i].data)
-			if e != nil || !v.Dtype.IsInt() {
+			if n, _ := elements(v.Dims); e != nil || !v.Dtype.IsInt() && n != 1 {
 				continue
 			}
 			known[name], fixed = v, true
