@@ -241,3 +241,22 @@ func BenchmarkSB(b *testing.B) {
 		})
 	}
 }
+
+// The runtime's strip as a location: reserved once, kept, and clear of everything else.
+func TestReserve(t *testing.T) {
+	p := chain(t, 200, 20)
+	l := Reserve(&p.m, p.f, Options{})
+	if again := Reserve(&p.m, p.f, Options{}); again != l {
+		t.Errorf("a second call reserved %s beside %s", again, l)
+	}
+	var ws Workspace
+	if _, err := SB(&p.m, p.f, &ws, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.m.Locs.At(l); r.Addr != 0 || r.Bytes != int64(p.m.Gen.SBReserved) || r.Flags&ir.LocReserved == 0 {
+		t.Errorf("the strip became %+v", *r)
+	}
+	if err := bounds(&p.m, p.f, int64(p.m.Gen.SBBytes), int64(p.m.Gen.SBReserved), 8); err != nil {
+		t.Error(err)
+	}
+}
