@@ -114,6 +114,17 @@ func NameAttr(k Key, n arena.Name) Attr {
 	return Attr{Key: k, form: formString, Span: arena.Span{Off: uint32(n)}}
 }
 
+// CopyAttr makes in g an attribute equal to a, which belongs to from.
+func (g *Graph) CopyAttr(from *Graph, a Attr) Attr {
+	switch a.form {
+	case formInts:
+		a.Span = g.Ints.AddSlice(from.Ints.Of(a.Span))
+	case formString:
+		a.Span.Off = uint32(g.Names.Intern(from.Names.String(arena.Name(a.Span.Off))))
+	}
+	return a
+}
+
 func (g *Graph) find(n Node, k Key) *Attr {
 	as := g.AttrRows.Of(g.Nodes.At(n).Attrs)
 	for i := range as {

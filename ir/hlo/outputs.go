@@ -138,10 +138,11 @@ func (r *Reader) path() bool {
 func (r *Reader) outputs(c graph.Comp) bool {
 	g := r.g
 	root := g.Comps.At(c).Root
+	r.walk = r.walk[:0]
 	if g.Dtype(root) != graph.Tuple {
 		g.Outputs = append(g.Outputs, graph.Output{Node: root})
 	} else {
-		r.walk = append(r.walk[:0], outStep{node: root})
+		r.walk = append(r.walk, outStep{node: root})
 	}
 	for len(r.walk) > 0 {
 		top := &r.walk[len(r.walk)-1]
