@@ -172,6 +172,22 @@ func checkTables(t *testing.T, name string, g *graph.Graph) {
 	}
 }
 
+// TestDataChecks asks shape inference whether it agrees with every type that the modules give.
+func TestDataChecks(t *testing.T) {
+	dir := dataDir(t)
+	var r Reader
+	var g graph.Graph
+	for _, row := range manifest(t, dir) {
+		if err := r.Read(load(t, filepath.Join(dir, row["file"])), &g); err != nil {
+			t.Errorf("%s: %v", row["file"], err)
+			continue
+		}
+		if err := graph.Check(&g); err != nil {
+			t.Errorf("%s: %v", row["file"], err)
+		}
+	}
+}
+
 func manifest(tb testing.TB, dir string) (rows []map[string]string) {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "MANIFEST.tsv"))
@@ -190,24 +206,76 @@ func manifest(tb testing.TB, dir string) (rows []map[string]string) {
 	return rows
 }
 
+// benchFiles are the largest modules: both operand spellings, with and without debug tables, with and without metadata.
+var benchFiles = []string{
+	"openxla/hlo_mixtral_8x7b_bf16_1x8.hlo.gz",
+	"openxla/hlo_llama31_8b_bf16_1x8.hlo.gz",
+	"openxla/nv_maxtext_deepseek_1n4g_jit_train_step_before_optimization.hlo.gz",
+	"openxla/gemma3_1b_flax_call.hlo.gz",
+	"rocm/stable_diffusion_1_5.infer.1gpu.jit__fun.hlo.txt.gz",
+	"neuron/bert_train_step.hlo.txt.gz",
+}
+
+// BenchmarkRead reads into a graph that is reused; BenchmarkReadCold into a new one each time, as a single compile does.
 func BenchmarkRead(b *testing.B) {
+	var r Reader
+	var g graph.Graph
+	benchmark(b, func(data []byte) (*graph.Graph, error) { return &g, r.Read(data, &g) })
+}
+
+func BenchmarkReadCold(b *testing.B) {
+	benchmark(b, func(data []byte) (*graph.Graph, error) {
+		g := new(graph.Graph)
+		return g, Read(data, g)
+	})
+}
+
+func benchmark(b *testing.B, read func([]byte) (*graph.Graph, error)) {
 	dir := dataDir(b)
-	for _, f := range []string{"openxla/hlo_mixtral_8x7b_bf16_1x8.hlo.gz", "rocm/stable_diffusion_1_5.infer.1gpu.jit__fun.hlo.txt.gz",
-		"openxla/nv_maxtext_deepseek_1n4g_jit_train_step_before_optimization.hlo.gz", "neuron/bert_train_step.hlo.txt.gz",
-		"openxla/hlo_llama31_8b_bf16_1x8.hlo.gz"} {
+	for _, f := range benchFiles {
 		name, _, _ := strings.Cut(filepath.Base(f), ".")
 		b.Run(name, func(b *testing.B) {
 			data := load(b, filepath.Join(dir, f))
-			var r Reader
-			var g graph.Graph
+			g, err := read(data)
+			if err != nil {
+				b.Fatal(err)
+			}
+			nodes := g.Nodes.Len() - 1
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := r.Read(data, &g); err != nil {
+				if _, err := read(data); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(g.Nodes.Len()-1), "inst")
+			b.ReportMetric(float64(nodes)*float64(b.N)/b.Elapsed().Seconds(), "inst/s")
 		})
 	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	dir := dataDir(b)
+	data := load(b, filepath.Join(dir, benchFiles[0]))
+	var g graph.Graph
+	if err := Read(data, &g); err != nil {
+		b.Fatal(err)
+	}
+	var n countWriter
+	if err := Write(&n, &g); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(n))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Write(&n, &g); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type countWriter int64
+
+func (c *countWriter) Write(p []byte) (int, error) {
+	*c += countWriter(len(p))
+	return len(p), nil
 }
