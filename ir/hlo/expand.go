@@ -77,8 +77,8 @@ func kindAlone(g *graph.Graph, n graph.Node) bool {
 	return false
 }
 
-// helperKey names a computation that expansions share.
-type helperKey struct {
+// combinerKey names a computation that expansions share.
+type combinerKey struct {
 	kind  graph.ReduceKind
 	op    graph.Op // argmax or argmin instead of kind
 	last  bool     // of argmax: the last of equals
@@ -86,22 +86,22 @@ type helperKey struct {
 	index graph.Dtype
 }
 
-type helper struct {
-	key  helperKey
+type combiner struct {
+	key  combinerKey
 	comp graph.Comp
 }
 
 type expander struct {
-	from, g *graph.Graph
-	types   []graph.Type
-	comps   []graph.Comp
-	nodes   []graph.Node
-	helpers []helper
-	buf     []byte
-	ins     []graph.Node
-	attrs   []graph.Attr
-	calls   []graph.Comp
-	order   graph.Orderer
+	from, g   *graph.Graph
+	types     []graph.Type
+	comps     []graph.Comp
+	nodes     []graph.Node
+	combiners []combiner
+	buf       []byte
+	ins       []graph.Node
+	attrs     []graph.Attr
+	calls     []graph.Comp
+	order     graph.Orderer
 }
 
 func (e *expander) name(n arena.Name) arena.Name {
@@ -135,7 +135,7 @@ func wide(d graph.Dtype) graph.Dtype {
 	return d
 }
 
-// neededBy makes the helper computations of c's nodes: nodes of a computation are contiguous, so they cannot be made on the way.
+// neededBy makes the shared computations of c's nodes: nodes of a computation are contiguous, so they cannot be made on the way.
 func (e *expander) neededBy(c graph.Comp) {
 	g := e.from
 	row := g.Comps.At(c)
@@ -147,24 +147,24 @@ func (e *expander) neededBy(c graph.Comp) {
 		d := g.Dtype(ins[0])
 		switch op := g.Op(n); {
 		case op == graph.OpAvgPool || op == graph.OpCumSum || op == graph.OpLRN:
-			e.helper(helperKey{kind: graph.ReduceSum, dtype: wide(d)})
+			e.combiner(combinerKey{kind: graph.ReduceSum, dtype: wide(d)})
 		case op == graph.OpArgMax || op == graph.OpArgMin:
-			e.helper(argKey(g, n))
+			e.combiner(argKey(g, n))
 		case kindAlone(g, n):
 			if k := graph.KindOf(g, n); k != graph.ReduceOther {
-				e.helper(helperKey{kind: k, dtype: d})
+				e.combiner(combinerKey{kind: k, dtype: d})
 			}
 		}
 	}
 }
 
-func argKey(g *graph.Graph, n graph.Node) helperKey {
-	return helperKey{op: g.Op(n), last: g.Int(n, graph.AttrSelectLast, 0) != 0, dtype: g.Dtype(g.Operands(n)[0]), index: g.Dtype(n)}
+func argKey(g *graph.Graph, n graph.Node) combinerKey {
+	return combinerKey{op: g.Op(n), last: g.Int(n, graph.AttrSelectLast, 0) != 0, dtype: g.Dtype(g.Operands(n)[0]), index: g.Dtype(n)}
 }
 
-// helper finds or makes a shared computation. There are few, one for each kind and type in use.
-func (e *expander) helper(k helperKey) graph.Comp {
-	for _, h := range e.helpers {
+// combiner finds or makes a shared computation. There are few, one for each kind and type in use.
+func (e *expander) combiner(k combinerKey) graph.Comp {
+	for _, h := range e.combiners {
 		if h.key == k {
 			return h.comp
 		}
@@ -177,7 +177,7 @@ func (e *expander) helper(k helperKey) graph.Comp {
 		if err != nil {
 			c = 0 // the operator that wants it is refused where it stands
 		}
-		e.helpers = append(e.helpers, helper{k, c})
+		e.combiners = append(e.combiners, combiner{k, c})
 		return c
 	}
 	name := "combine." + k.op.String() + "." + k.dtype.String() + "." + k.index.String()
@@ -200,7 +200,7 @@ func (e *expander) helper(k helperKey) graph.Comp {
 	if err != nil {
 		c = 0
 	}
-	e.helpers = append(e.helpers, helper{k, c})
+	e.combiners = append(e.combiners, combiner{k, c})
 	return c
 }
 
@@ -299,7 +299,7 @@ func (e *expander) node(b *graph.Builder, n graph.Node) error {
 		k := graph.KindOf(from, n)
 		c := graph.Comp(0)
 		if k != graph.ReduceOther {
-			c = e.helper(helperKey{kind: k, dtype: from.Dtype(from.Operands(n)[0])})
+			c = e.combiner(combinerKey{kind: k, dtype: from.Dtype(from.Operands(n)[0])})
 		}
 		if c == 0 {
 			return target.Errorf(target.User, "%s: %s of %s has no combining computation", from.NodeName(n), row.Op, from.Dtype(n))
@@ -366,7 +366,7 @@ func softplus(b *graph.Builder, x graph.Node) graph.Node {
 func (e *expander) sumWindow(b *graph.Builder, x graph.Node, ws []graph.Window) graph.Node {
 	r := b.ReduceWindow(graph.ReduceSum, x, ws)
 	if r != 0 {
-		e.g.Nodes.At(r).Calls = e.g.CompLists.Add(e.helper(helperKey{kind: graph.ReduceSum, dtype: b.Dtype(x)}))
+		e.g.Nodes.At(r).Calls = e.g.CompLists.Add(e.combiner(combinerKey{kind: graph.ReduceSum, dtype: b.Dtype(x)}))
 	}
 	return r
 }
@@ -439,7 +439,7 @@ func (e *expander) arg(b *graph.Builder, n, x graph.Node) graph.Node {
 		kind = graph.ReduceMin
 	}
 	bits, ok := kind.Identity(k.dtype)
-	c := e.helper(k)
+	c := e.combiner(k)
 	if !ok || c == 0 {
 		return b.Fail(target.NotSupported(k.op.String()+" of "+k.dtype.String(), "%s of %s", k.op, k.dtype))
 	}

@@ -274,6 +274,93 @@ func TestDimLabels(t *testing.T) {
 	}
 }
 
+// TestAttributes reads one instruction of each kind that carries attributes of its own.
+func TestAttributes(t *testing.T) {
+	type ints map[graph.Key][]int64
+	for _, tt := range []struct {
+		line  string
+		op    graph.Op
+		ints  ints
+		calls string
+	}{
+		{"c = f32[] conditional(b, p, p), true_computation=t, false_computation=f", graph.OpConditional, nil, "t f"},
+		{"c = f32[] conditional(b, p, p), false_computation=f, true_computation=t", graph.OpConditional, nil, "t f"},
+		{"c = f32[] conditional(i, p, p, p), branch_computations={%f, t, f}", graph.OpConditional, nil, "f t f"},
+		{"c = f32[] while(p), body=t, condition=w", graph.OpWhile, nil, "w t"},
+		{`c = f32[] while(p), condition=w, body=t, backend_config="{\"known_trip_count\":{\"n\":\"12\"}}"`, graph.OpWhile,
+			ints{graph.AttrTripCount: {12}}, "w t"},
+		{"c = f32[] fusion(p), kind=kLoop, calls=t", graph.OpFusion, nil, "t"},
+		{"c = f32[2] select-and-scatter(v, v, p), window={size=2}, scatter=add, select=ge", graph.OpSelectAndScatter,
+			ints{graph.AttrWindowSize: {2}, graph.AttrKind: {int64(graph.ReduceSum)}}, "ge add"},
+		{`c = f32[] custom-call(p), custom_call_target="x", called_computations={%t, %f}`, graph.OpCustomCall, nil, "t f"},
+		{"c = f32[2] sort(v), dimensions={0}, is_stable=true, to_apply=ge", graph.OpSort,
+			ints{graph.AttrDim: {0}, graph.AttrStable: {1}}, "ge"},
+		{"c = pred[2] compare(v, v), direction=GE, type=TOTALORDER", graph.OpCompare,
+			ints{graph.AttrDirection: {int64(graph.DirGE)}, graph.AttrTotal: {1}}, ""},
+		{"c = pred[2] compare(v, v), direction=NE, type=FLOAT", graph.OpCompare,
+			ints{graph.AttrDirection: {int64(graph.DirNE)}, graph.AttrTotal: nil}, ""},
+		{"c = (f32[1], s32[1]) topk(v), k=1, largest=false", graph.OpTopK, ints{graph.AttrK: {1}, graph.AttrLargest: {0}}, ""},
+		{"c = f32[2,3] iota(), iota_dimension=1", graph.OpIota, ints{graph.AttrDim: {1}}, ""},
+		{"c = f32[4] concatenate(v, v), dimensions={0}", graph.OpConcat, ints{graph.AttrDim: {0}, graph.AttrDims: nil}, ""},
+		{"c = f32[4] all-gather(v), replica_groups={{0,1}}, dimensions={0}", graph.OpAllGather, ints{graph.AttrDim: {0}}, ""},
+		{"c = f32[3,2] broadcast(v), dimensions={1}", graph.OpBroadcast, ints{graph.AttrDims: {1}}, ""},
+		{"c = f32[2] reduce-precision(v), exponent_bits=5, mantissa_bits=10", graph.OpReducePrecision,
+			ints{graph.AttrExponent: {5}, graph.AttrMantissa: {10}}, ""},
+		{"c = f32[1] dynamic-slice(v, i), dynamic_slice_sizes={1}", graph.OpDynamicSlice, ints{graph.AttrSizes: {1}}, ""},
+		{"c = f32[] dot(v, v), lhs_batch_dims={}, lhs_contracting_dims={0}, rhs_contracting_dims={ 0 }, operand_precision={highest,highest}",
+			graph.OpDot, ints{graph.AttrLhsContract: {0}, graph.AttrRhsContract: {0}, graph.AttrLhsBatch: nil}, ""},
+		{"c = f32[1] gather(v, j), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, operand_batching_dims={1}, " +
+			"start_indices_batching_dims={2}, index_vector_dim=1, slice_sizes={1}, indices_are_sorted=true", graph.OpGather,
+			ints{graph.AttrCollapsedDims: {0}, graph.AttrStartIndexMap: {0}, graph.AttrOperandBatch: {1}, graph.AttrIndicesBatch: {2},
+				graph.AttrIndexVectorDim: {1}, graph.AttrSliceSizes: {1}}, ""},
+		{"c = f32[2] scatter(v, j, v), update_window_dims={0}, inserted_window_dims={1}, scatter_dims_to_operand_dims={2}, " +
+			"input_batching_dims={3}, scatter_indices_batching_dims={4}, index_vector_dim=1, to_apply=add", graph.OpScatter,
+			ints{graph.AttrUpdateWindowDims: {0}, graph.AttrInsertedDims: {1}, graph.AttrScatterDims: {2}, graph.AttrOperandBatch: {3},
+				graph.AttrIndicesBatch: {4}, graph.AttrKind: {int64(graph.ReduceSum)}}, "add"},
+		{"c = f32[2] batch-norm-inference(v, v, v, v, v), epsilon=0.5, feature_index=0", graph.OpBatchNormInference,
+			ints{graph.AttrFeature: {0}}, ""},
+		{"c = f32[2] relu(v)", graph.OpOther, nil, ""}, // ours, not HLO's: nobody's text means it
+		{"c = f32[2] slice-start(v), slice={[0:2]}, calls=t", graph.OpOther, ints{graph.AttrStart: {0}}, "t"},
+	} {
+		g := mustRead(t, `HloModule m
+add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT s = f32[] add(x, y) }
+ge { x = f32[] parameter(0) y = f32[] parameter(1) ROOT s = pred[] compare(x, y), direction=GE }
+t { x = f32[] parameter(0) }
+f { x = f32[] parameter(0) }
+w { x = f32[] parameter(0) ROOT y = pred[] constant(true) }
+ENTRY main {
+b = pred[] parameter(0)
+i = s32[] parameter(1)
+p = f32[] parameter(2)
+v = f32[2] parameter(3)
+j = s32[1] parameter(4)
+ROOT `+tt.line+"\n}")
+		n := find(t, g, "c")
+		if g.Op(n) != tt.op {
+			t.Errorf("%s: operator %v", tt.line, g.Op(n))
+		}
+		for k, want := range tt.ints {
+			if got := g.IntList(n, k); !slices.Equal(got, want) {
+				t.Errorf("%s: attribute %d is %v, want %v", tt.line, k, got, want)
+			}
+		}
+		var calls []string
+		for _, c := range g.Calls(n) {
+			calls = append(calls, g.Names.String(g.Comps.At(c).Name))
+		}
+		if got := strings.Join(calls, " "); got != tt.calls {
+			t.Errorf("%s: calls %q, want %q", tt.line, got, tt.calls)
+		}
+		if e := g.Float(n, graph.AttrEpsilon, 0); tt.op == graph.OpBatchNormInference && e != 0.5 {
+			t.Errorf("epsilon %v", e)
+		}
+		h := mustRead(t, text(t, g))
+		if d := diff(g, h); d != "" {
+			t.Errorf("%s: written and read: %s", tt.line, d)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, tt := range []struct {
 		text, want string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -173,6 +174,49 @@ func TestComposites(t *testing.T) {
 	for _, want := range []string{`neff_input_names="in/x"`, `rosmar_seed="7"`, "combine.sum.f32", "erf(", "logistic("} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+}
+
+// TestCompositesCompute runs the composites and what they are written as on the same inputs.
+func TestCompositesCompute(t *testing.T) {
+	g := compositeGraph(t)
+	h := mustRead(t, text(t, g))
+	rng := rand.New(rand.NewPCG(7, 8))
+	draw := func(d graph.Dtype, dims ...int64) graph.Tensor {
+		n := int64(1)
+		for _, d := range dims {
+			n *= d
+		}
+		vals := make([]float64, n)
+		for i := range vals {
+			vals[i] = float64(rng.IntN(17)-8) / 2 // few values, so that there are equals
+		}
+		return graph.TensorOf(d, dims, vals...)
+	}
+	ins := []graph.Tensor{draw(graph.F32, 2, 6, 5, 5), draw(graph.BF16, 4, 6), draw(graph.S32, 4, 6)}
+	want, err := graph.Eval(g, ins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := graph.Eval(h, ins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d outputs, want %d", len(got), len(want))
+	}
+	for i := range want {
+		tol := 1e-5
+		if want[i].Dtype == graph.BF16 {
+			tol = 1e-2
+		}
+		for k := range want[i].Len() {
+			a, b := got[i].Float(k), want[i].Float(k)
+			if math.Abs(a-b) > tol*(1+math.Abs(b)) || a != a {
+				t.Errorf("output %d (%v), element %d: %v, want %v", i, g.Op(g.Outputs[i].Node), k, a, b)
+				break
+			}
 		}
 	}
 }
