@@ -82,7 +82,9 @@ func (w wireGraph) bytes() []byte {
 		v = 17
 	}
 	b = putBytes(b, 8, putInt(putBytes(nil, 1, ""), 2, v))
-	b = putBytes(b, 8, putInt(putBytes(nil, 1, "mine"), 2, 1))
+	for _, d := range []string{"mine", "com.microsoft"} {
+		b = putBytes(b, 8, putInt(putBytes(nil, 1, d), 2, 1))
+	}
 	for _, f := range w.functions {
 		b = putBytes(b, 25, f)
 	}
