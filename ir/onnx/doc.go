@@ -4,15 +4,17 @@
 //
 // # From file to graph
 //
-//	wire.go      fields of a protobuf message                                  cursor
-//	model.go     the file as flat tables; strings and tensors stay in the file model
-//	tensor.go    TensorProto, alone (.pb test data) and inside a model         Tensor
-//	external.go  weights in other files of the model's folder, mapped
-//	read.go      inputs, initializers, nodes in order, local functions inlined reader
-//	value.go     what a name stands for: a graph node, a constant, or both     value
-//	fold.go      operators on constants, evaluated by the graph's interpreter
-//	emit.go      the vocabulary in which operators are spelled as graph ops    emit
-//	ops_*.go     one function an operator; optable.go lists them all
+//	wire.go        fields of a protobuf message                                     cursor
+//	model.go       the file as flat tables; strings and tensors stay in the file    model
+//	tensor.go      TensorProto, alone (.pb test data) and inside a model            Tensor
+//	external.go    weights in other files of the model's folder, mapped
+//	read.go        inputs, initializers, nodes in order, local functions inlined    reader
+//	specialise.go  inputs fixed where a shape depends on them
+//	value.go       what a name stands for: a graph node, or a constant without one  value, konst
+//	fold.go        operators on constants, evaluated by the graph's interpreter
+//	emit.go        the vocabulary in which operators are spelled as graph ops       emit
+//	ops_*.go       one function an operator; optable.go lists them all
+//	write*.go      the way back
 //
 // # Rules
 //

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"testing"
 
@@ -11,64 +12,25 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// readCase reads a case, fixing inputs that the model needs to know, one after the other.
-func readCase(c *testCase, g *graph.Graph) (known map[string]Tensor, err error) {
-	known = map[string]Tensor{}
-	for range 8 {
-		err = ReadOptions(c.model, Options{Known: known}, g)
-		var need *NeedsValueError
-		if !errors.As(err, &need) {
-			return known, err
+// readCase reads a case, fixing inputs that the model needs to know to the case's own.
+func readCase(c *testCase, g *graph.Graph) (fixed []string, err error) {
+	return ReadSpecialised(c.model, Options{}, func(name string) (Tensor, bool) {
+		i := inputIndex(c.model, name)
+		if i < 0 || i >= len(c.inputs) {
+			return Tensor{}, false
 		}
-		fixed := false
-		for _, name := range need.Inputs {
-			i := inputIndex(c.model, name)
-			if _, ok := known[name]; ok || i < 0 || i >= len(c.inputs) {
-				continue
-			}
-			v, e := ReadTensor(c.inputs[i].data)
-			if n, _ := elements(v.Dims); e != nil || !v.Dtype.IsInt() && n != 1 {
-				continue
-			}
-			known[name], fixed = v, true
-		}
-		if !fixed {
-			return known, err
-		}
-	}
-	return known, err
+		v, err := ReadTensor(c.inputs[i].data)
+		return v, err == nil
+	}, g)
 }
 
-// inputIndex is the position of a graph input among those without initializer.
+// inputIndex is the position of a graph input among those that are fed.
 func inputIndex(model []byte, name string) int {
-	var g graph.Graph
-	var m model2
-	if m.m.parse(model, &g.Names) != nil {
+	names, err := Inputs(model)
+	if err != nil {
 		return -1
 	}
-	i := 0
-	for id := m.m.inputs.Off; id < m.m.inputs.End(); id++ {
-		n := g.Names.String(m.m.values.At(valueID(id)).Name)
-		if m.hasInit(n) {
-			continue
-		}
-		if n == name {
-			return i
-		}
-		i++
-	}
-	return -1
-}
-
-type model2 struct{ m model }
-
-func (m *model2) hasInit(name string) bool {
-	for id := m.m.inits.Off; id < m.m.inits.End(); id++ {
-		if string(m.m.text(m.m.tensors.At(tensorID(id)).Name)) == name {
-			return true
-		}
-	}
-	return false
+	return slices.Index(names, name)
 }
 
 // TestReadAll reads every model of the test data: each reads or is refused as unsupported, with a subject.

@@ -39,7 +39,7 @@ func TestWriteCases(t *testing.T) {
 		if !IsONNX(c.model) {
 			t.Errorf("%s: the result is not recognised", c.name)
 		}
-		if err := runCase(&c, &back); err != nil {
+		if _, err := runCase(&c, &back); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
