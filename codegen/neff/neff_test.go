@@ -3,6 +3,7 @@ package neff
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/md5"
 	"encoding/binary"
 	"io"
 	"reflect"
@@ -226,7 +227,10 @@ func reseal(tb testing.TB, head, payload []byte) []byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	sum, _ := digest(h.PkgVersion)
+	sum, err := digest(h.PkgVersion)
+	if err != nil {
+		h.PkgVersion, sum = VersionMD5, md5.New()
+	}
 	sum.Write(payload)
 	h.seal(uint64(len(payload)), sum.Sum(nil))
 	b, err := h.AppendTo(nil)
@@ -559,28 +563,77 @@ func TestInspectForeign(t *testing.T) {
 	}
 }
 
+var fuzzLimits = Limits{Members: 100, Member: 1 << 20, Total: 1 << 22, Free: 1 << 20, Ratio: 50}
+
+// reread: whatever reads can be written and read again.
+func reread(t *testing.T, b []byte) {
+	t.Helper()
+	Inspect(bytes.NewReader(b), int64(len(b)), &fuzzLimits)
+	p, err := ReadBytes(b, &fuzzLimits)
+	if err != nil {
+		return
+	}
+	var buf Buffer
+	if _, err := p.Write(&buf, true); err != nil {
+		t.Fatalf("a package that reads does not write: %v", err)
+	}
+	if _, err := ReadBytes(buf.Bytes(), nil); err != nil {
+		t.Fatalf("what was written does not read: %v", err)
+	}
+}
+
+// FuzzRead writes a patch over a package, as it is and under a mended header. Inputs stay small, so the fuzzer's time does
+// not go into shrinking them.
 func FuzzRead(f *testing.F) {
-	f.Add(write(f, sample(f, 30), false))
-	f.Add(write(f, sample(f, 20), true))
-	lim := Limits{Members: 100, Member: 1 << 20, Total: 1 << 22, Free: 1 << 20, Ratio: 50}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		Inspect(bytes.NewReader(b), int64(len(b)), &lim)
-		if len(b) > HeaderSize {
+	files := [2][]byte{write(f, sample(f, 30), false), write(f, sample(f, 20), true)}
+	f.Add(uint16(0), []byte{2})
+	f.Add(uint16(1024), []byte{0x1F, 0x8B, 8})
+	f.Add(uint16(2048), []byte(`{"dma":[]}`))
+	f.Fuzz(func(t *testing.T, at uint16, patch []byte) {
+		for _, file := range files {
+			b := bytes.Clone(file)
+			i := int(at) % len(b)
+			copy(b[i:], patch)
+			reread(t, b)
 			if _, err := ParseHeader(b); err == nil {
-				b = reseal(t, b[:HeaderSize], b[HeaderSize:])
+				reread(t, reseal(t, b[:HeaderSize], b[HeaderSize:]))
 			}
 		}
-		p, err := ReadBytes(b, &lim)
-		if err != nil {
-			return
-		}
+	})
+}
+
+// FuzzMember replaces one member, so that the parsers behind the archive meet hostile text.
+func FuzzMember(f *testing.F) {
+	file := write(f, sample(f, 30), true)
+	h, err := ParseHeader(file)
+	if err != nil {
+		f.Fatal(err)
+	}
+	arch, err := readArchive(bytes.NewReader(file[HeaderSize:]), int64(len(file)), DefaultLimits, true, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, m := range arch.members {
+		f.Add(uint8(i), m.Data)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
 		var buf Buffer
-		if _, err := p.Write(&buf, true); err != nil {
-			t.Fatalf("a package that reads does not write: %v", err)
+		w, err := NewWriter(&buf, h, true)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, err := ReadBytes(buf.Bytes(), nil); err != nil {
-			t.Fatalf("what was written does not read: %v", err)
+		for i, m := range arch.members {
+			if i == int(which)%len(arch.members) {
+				m.Data = data
+			}
+			if err := w.Add(m.Path, m.Data); err != nil {
+				t.Fatal(err)
+			}
 		}
+		if _, err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		reread(t, buf.Bytes())
 	})
 }
 
