@@ -49,6 +49,8 @@ type Package struct {
 	Weights []Weight
 	Engines [5]Program // in the order of target.Sequencers
 	Files   []Member   // constants and extras, full paths
+
+	byPath map[string]int // rows of Files, built by File when it is behind
 }
 
 // Engine finds the program of an engine, nil for one without a stream.
@@ -68,12 +70,16 @@ func (p *Package) bundles() (n int64) {
 	return n
 }
 
-// File finds a member of Files by its full path.
+// File finds a member of Files by its full path, nil when there is none.
 func (p *Package) File(path string) []byte {
-	for i := range p.Files {
-		if p.Files[i].Path == path {
-			return p.Files[i].Data
+	if p.byPath == nil || len(p.byPath) != len(p.Files) {
+		p.byPath = make(map[string]int, len(p.Files))
+		for i := range p.Files {
+			p.byPath[p.Files[i].Path] = i
 		}
+	}
+	if i, ok := p.byPath[path]; ok && i < len(p.Files) && p.Files[i].Path == path {
+		return p.Files[i].Data
 	}
 	return nil
 }
@@ -104,6 +110,7 @@ func (p *Package) AddConst(v *Var, a Array) error {
 	name := "const/" + hex.EncodeToString(sum[:12]) + ".npy"
 	v.Type, v.File, v.Size = VarFile, name, int64(len(a.Data))
 	if p.File(coreDir+name) == nil {
+		p.byPath[coreDir+name] = len(p.Files)
 		p.Files = append(p.Files, Member{coreDir + name, b})
 	}
 	return nil
