@@ -1,0 +1,137 @@
+package tile
+
+import (
+	"slices"
+
+	"github.com/rosmar-compiler/rosmar/ir/graph"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// dotInfo is a contraction: a has the axes batch, m, k and b the axes batch, k, n, with unit axes dropped.
+type dotInfo struct {
+	a, b       view
+	nb, nm, nk int // axes of each kind; the rest of b's are n
+	m, n, k    int64
+	batch      int64
+}
+
+// convInfo is a convolution: x has the axes batch, channel, spatial…; w the axes input channel of a group, output channel,
+// spatial…, mirrored where the window is reversed.
+type convInfo struct {
+	x, w    view
+	ws      []graph.Window
+	groups  int64
+	out     []int64 // batch, channel, spatial… of the result
+	outAxes []int   // where they lie in the result
+}
+
+func (l *lowering) dot(n graph.Node) view {
+	g := l.g
+	d := g.Dtype(n)
+	dt, ok := machineType(d)
+	if !ok || !d.IsFloat() {
+		l.badType(n, d, "products are not lowered")
+		return view{}
+	}
+	a, b := l.in(n, 0), l.in(n, 1)
+	dims := g.Dims(n)
+	if a.root == 0 || b.root == 0 {
+		return l.splatOf(d, dt, 0, dims)
+	}
+	for i := range 2 {
+		if od := g.Dtype(g.Operands(n)[i]); !od.IsFloat() {
+			l.badType(n, od, "products are not lowered")
+			return view{}
+		}
+	}
+	lb, lc := g.IntList(n, graph.AttrLhsBatch), g.IntList(n, graph.AttrLhsContract)
+	rb, rc := g.IntList(n, graph.AttrRhsBatch), g.IntList(n, graph.AttrRhsContract)
+	a, b = l.pairTypes(a, b)
+	lf, rf := freeAxes(int(a.n), lb, lc), freeAxes(int(b.n), rb, rc)
+	info := dotInfo{m: 1, n: 1, k: 1, batch: 1}
+	count := func(v view, axes []int64, total *int64) (k int) {
+		for _, x := range axes {
+			*total *= v.dims[x]
+			if v.dims[x] != 1 {
+				k++
+			}
+		}
+		return k
+	}
+	info.nb = count(a, lb, &info.batch)
+	info.nm = count(a, lf, &info.m)
+	info.nk = count(a, lc, &info.k)
+	count(b, rf, &info.n)
+	pa, pb := a.permuted(slices.Concat(lb, lf, lc)), b.permuted(slices.Concat(rb, rc, rf))
+	info.a, info.b = pa.squeezed(), pb.squeezed()
+	l.dots = append(l.dots, info)
+	return l.add(valueRow{op: vDot, dt: dt, aux: uint32(len(l.dots) - 1)}, dims, a, b)
+}
+
+// pairTypes casts the narrower operand of a product when the other is fp32: 32-bit floats pair only with their like.
+func (l *lowering) pairTypes(a, b view) (view, view) {
+	da, db := l.vals.At(a.root).dt, l.vals.At(b.root).dt
+	if da.Size() != 4 && db.Size() == 4 {
+		a = l.cast(f32, a.shape(), a)
+	}
+	if db.Size() != 4 && da.Size() == 4 {
+		b = l.cast(f32, b.shape(), b)
+	}
+	return a, b
+}
+
+func freeAxes(rank int, a, b []int64) (out []int64) {
+	for i := range int64(rank) {
+		if !slices.Contains(a, i) && !slices.Contains(b, i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (l *lowering) conv(n graph.Node) view {
+	g := l.g
+	d := g.Dtype(n)
+	dt, ok := machineType(d)
+	if !ok || !d.IsFloat() {
+		l.badType(n, d, "convolutions are not lowered")
+		return view{}
+	}
+	dims := g.Dims(n)
+	x, w := l.in(n, 0), l.in(n, 1)
+	if x.root == 0 || w.root == 0 {
+		return l.splatOf(d, dt, 0, dims)
+	}
+	if g.Int(n, graph.AttrBatchGroups, 1) != 1 {
+		l.unsupported(n, "batch groups are not lowered")
+		return view{}
+	}
+	for i := range 2 {
+		if od := g.Dtype(g.Operands(n)[i]); !od.IsFloat() {
+			l.badType(n, od, "convolutions are not lowered")
+			return view{}
+		}
+	}
+	x, w = l.pairTypes(x, w)
+	c, _ := g.ConvLabels(n, len(dims))
+	ws, _ := g.Windows(n, len(c.Lhs))
+	x = x.permuted(slices.Concat([]int64{int64(c.LhsBatch), int64(c.LhsFeature)}, c.Lhs))
+	w = w.permuted(slices.Concat([]int64{int64(c.RhsIn), int64(c.RhsOut)}, c.Rhs))
+	info := convInfo{ws: ws, groups: g.Int(n, graph.AttrGroups, 1)}
+	info.outAxes = append(info.outAxes, c.OutBatch, c.OutFeature)
+	for i := range ws {
+		ws[i].Size = w.dims[2+i]
+		if ws[i].Reverse {
+			w = w.reversed(2 + i)
+		}
+		info.outAxes = append(info.outAxes, int(c.Out[i]))
+	}
+	for _, a := range info.outAxes {
+		info.out = append(info.out, dims[a])
+	}
+	info.x, info.w = x, w
+	l.convs = append(l.convs, info)
+	return l.add(valueRow{op: vConv, dt: dt, aux: uint32(len(l.convs) - 1)}, dims, x, w)
+}
+
+var _ = target.Float32

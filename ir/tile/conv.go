@@ -1,0 +1,348 @@
+package tile
+
+import (
+	"slices"
+
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// convTiles is the operands of the convolution that the current unit starts from. Input channels lie on partitions, each
+// with its padded map; a tap of the window is an access pattern on the map, and no data is copied for it.
+//
+// Groups are packed: pack of them share one product whose stationary operand is block diagonal. A group of one input channel
+// is no product: the Vector engine multiplies and adds each tap.
+type convTiles struct {
+	spans     []span // in the order of the domain's axes
+	tap       []axis // the window in the weights: positions, step
+	taps      int64
+	ci, co    int64 // channels of a group
+	pack      int64
+	kt        int64 // tiles of input channels
+	depthwise bool
+	splat     bool // the weights are one repeated element
+	keep      bool // weights stay for all tiles of the unit
+	maps      []ir.Loc
+	weights   map[int64][]ir.Loc // by first row of the tile, one a K tile
+}
+
+// startConv gives the width of a chunk and the height of a tile.
+func (l *lowering) startConv(u *unit, width int64) (int64, int64) {
+	d := &u.dom
+	r := l.vals.At(u.root)
+	info := &l.convs[r.aux]
+	c := &l.ct
+	*c = convTiles{spans: c.spans[:0], tap: c.tap[:0], maps: c.maps[:0], weights: map[int64][]ir.Loc{}, taps: 1}
+	labels := make([]int, len(info.ws))
+	for i := range labels {
+		labels[i] = i
+	}
+	slices.SortFunc(labels, func(a, b int) int { return info.outAxes[2+a] - info.outAxes[2+b] })
+	for _, k := range labels {
+		c.spans = append(c.spans, span{w: info.ws[k], n: info.x.dims[2+k], mem: info.x.step[2+k], at: info.outAxes[2+k]})
+		c.tap = append(c.tap, axis{n: info.ws[k].Size, mem: info.w.step[2+k]})
+		c.taps *= info.ws[k].Size
+	}
+	c.ci, c.co = info.w.dims[0], info.w.dims[1]/info.groups
+	c.kt = (c.ci + 127) / 128
+	c.splat = l.isSplat(&info.w)
+	c.depthwise = c.ci == 1 && info.groups > 1
+	height := int64(128)
+	c.pack = 1
+	if info.groups > 1 && !c.depthwise {
+		switch {
+		case c.co > 128:
+			for height = 128; c.co%height != 0; height-- {
+			}
+		case c.ci > 128 || c.splat:
+			height = c.co
+		default:
+			c.pack = min(info.groups, 128/max(c.ci, c.co))
+			height = c.pack * c.co
+		}
+	}
+	xs, wsz := int64(l.vals.At(info.x.root).dt.Size()), int64(l.vals.At(info.w.root).dt.Size())
+	limit := min(maxMap, l.budget/4/c.kt/xs)
+	if !u.fullRow {
+		width = max(1, width/2)
+	}
+	got := mapWidth(d, c.spans, width, limit)
+	if got == 0 || u.fullRow && got < d.freeElems() {
+		l.unsupported(r.src, "windows of %d elements do not fit a partition (%d)", c.taps, limit)
+		return 1, height
+	}
+	c.keep = c.kt*c.taps*(c.co*info.groups)*wsz <= l.budget/4
+	return got, height
+}
+
+// inputRow is the first input channel of the tile's rows, and how many it reads.
+func (c *convTiles) inputRow(t *tile) (first, n int64) {
+	g := t.p0 / c.co
+	if c.pack > 1 {
+		return g * c.ci, (t.pn + c.co - 1) / c.co * c.ci
+	}
+	return g * c.ci, c.ci
+}
+
+// convChunk loads the maps of a chunk: once for all tiles when there is one group, else for each tile.
+func (l *lowering) convChunk(t *tile, fresh bool) {
+	c := &l.ct
+	info := &l.convs[l.vals.At(l.u.root).aux]
+	if info.groups == 1 && !fresh {
+		return
+	}
+	l.at(l.vals.At(l.u.root).src)
+	mapOf(c.spans, t)
+	x := &info.x
+	off := x.off + t.b[info.outAxes[0]]*x.step[0]
+	c.maps = c.maps[:0]
+	if c.depthwise {
+		part := []axis{{n: info.groups, mem: x.step[1]}, {n: c.co}}
+		c.maps = append(c.maps, l.loadMap(x.root, off, part, t.p0, t.pn, c.spans, 0))
+		return
+	}
+	first, n := c.inputRow(t)
+	part := []axis{{n: x.dims[1], mem: x.step[1]}}
+	for k := int64(0); k < n; k += 128 {
+		c.maps = append(c.maps, l.loadMap(x.root, off, part, first+k, min(128, n-k), c.spans, 0))
+	}
+}
+
+// convWeights loads the stationary tiles of a tile's rows: one location a K tile, tap after tap, each with the tile's output
+// channels.
+func (l *lowering) convWeights(t *tile) []ir.Loc {
+	c := &l.ct
+	if w, ok := c.weights[t.p0]; ok {
+		return w
+	}
+	info := &l.convs[l.vals.At(l.u.root).aux]
+	w := &info.w
+	r := l.vals.At(w.root)
+	var locs []ir.Loc
+	_, n := c.inputRow(t)
+	for k := int64(0); k < n; k += 128 {
+		parts := min(128, n-k)
+		if c.splat {
+			loc := l.b.SB(l.tileName(r.src), r.dt, int(parts), t.pn)
+			l.memset(l.cols(loc, r.dt, parts, 0, t.pn), r.bits)
+			locs = append(locs, loc)
+			continue
+		}
+		loc := l.b.SB(l.tileName(r.src), r.dt, int(parts), c.taps*t.pn)
+		locs = append(locs, loc)
+		h := l.homeOf(w.root)
+		if c.pack == 1 {
+			l.transfer(load, h, r.dt, w.off+t.p0*w.step[1], []axis{{n: c.ci, mem: w.step[0]}}, k, parts, c.tapAxes(w, t.pn, t.pn), side{loc: loc, dt: r.dt})
+			continue
+		}
+		l.memset(l.cols(loc, r.dt, parts, 0, c.taps*t.pn), 0)
+		for g := int64(0); g*c.co < t.pn; g++ {
+			l.transfer(load, h, r.dt, w.off+(t.p0+g*c.co)*w.step[1], []axis{{n: c.ci, mem: w.step[0]}}, 0, c.ci, c.tapAxes(w, c.co, t.pn),
+				side{loc: loc, dt: r.dt, start: g * c.ci, off: g * c.co})
+		}
+	}
+	if c.keep {
+		c.weights[t.p0] = locs
+	}
+	return locs
+}
+
+// tapAxes walks the taps, pitch elements apart, and n output channels of each.
+func (c *convTiles) tapAxes(w *view, n, pitch int64) []axis {
+	free := make([]axis, 0, len(c.tap)+1)
+	s := c.taps * pitch
+	for _, a := range c.tap {
+		s /= a.n
+		free = append(free, axis{n: a.n, mem: a.mem, chip: s})
+	}
+	return append(free, axis{n: n, mem: w.step[1], chip: 1})
+}
+
+// pieceWidth is how many columns of the chunk one bank holds, as whole inner axes.
+func (c *convTiles) pieces(t *tile) (split int, step int64) {
+	inner := int64(1)
+	for i := len(c.spans) - 1; i >= 0; i-- {
+		if inner*c.spans[i].on > bankColumns {
+			return i, max(1, bankColumns/inner)
+		}
+		inner *= c.spans[i].on
+	}
+	return -1, 0
+}
+
+// piece is a box of the chunk that fits a bank.
+type convPiece struct {
+	c0, n int64
+	at    [maxRank]int64
+	num   [maxRank]int64
+}
+
+// cut lists the pieces of a chunk in column order.
+func (c *convTiles) cut(t *tile) []convPiece {
+	split, step := c.pieces(t)
+	var outer []axis
+	inner := int64(1)
+	for i, s := range c.spans {
+		switch {
+		case i < split:
+			outer = append(outer, axis{n: s.on})
+		case i == split:
+			outer = append(outer, axis{n: (s.on + step - 1) / step})
+		default:
+			inner *= s.on
+		}
+	}
+	var out []convPiece
+	var idx [maxRank]int64
+	c0 := int64(0)
+	for {
+		p := convPiece{c0: c0, n: inner}
+		for i, s := range c.spans {
+			p.num[i] = s.on
+			switch {
+			case i < split:
+				p.at[i], p.num[i] = idx[i], 1
+			case i == split:
+				p.at[i] = idx[i] * step
+				p.num[i] = min(step, s.on-p.at[i])
+				p.n *= p.num[i]
+			}
+		}
+		out = append(out, p)
+		c0 += p.n
+		if !odometer(idx[:len(outer)], outer) {
+			return out
+		}
+	}
+}
+
+// window is the moving operand of a tap for a piece: where the tap's positions lie on the map.
+func (l *lowering) tapPattern(loc ir.Loc, dt target.Dtype, parts int64, p *convPiece, tap []int64) ir.Arg {
+	c := &l.ct
+	off := int64(0)
+	var pairs []ir.Pair
+	for i := range c.spans {
+		s := &c.spans[i]
+		off += (p.at[i]*s.w.Stride + tap[i]*s.w.RhsDilate) * s.pitch
+		if p.num[i] > 1 {
+			pairs = append(pairs, ir.Pair{Step: int32(s.w.Stride * s.pitch), Num: uint32(p.num[i])})
+		}
+	}
+	if len(pairs) == 0 {
+		pairs = append(pairs, ir.Pair{Step: 1, Num: 1})
+	}
+	return l.b.Chip(loc, dt, 0, int(parts), off, pairs...)
+}
+
+func (l *lowering) emitConv(t *tile, i, evictor int) {
+	c := &l.ct
+	info := &l.convs[l.vals.At(l.u.root).aux]
+	mapOf(c.spans, t)
+	if c.depthwise {
+		l.emitDepthwise(t, i)
+		return
+	}
+	if evictor >= 0 {
+		l.newTile(evictor, t, t.w)
+	} else {
+		l.newTile(i, t, t.w)
+	}
+	src := l.vals.At(l.u.root).src
+	pieces := c.cut(t)
+	xt, wt := l.vals.At(info.x.root).dt, l.vals.At(info.w.root).dt
+	_, rows := c.inputRow(t)
+	steps := int64(len(c.maps)) * c.taps
+	weights := l.convWeights(t)
+	for g := 0; g < len(pieces) && l.err == nil; g += groupBanks {
+		l.at(src)
+		group := pieces[g:min(g+groupBanks, len(pieces))]
+		var banks [groupBanks]ir.Loc
+		for b := range group {
+			banks[b] = l.b.PSUM(l.tileName(src), f32, int(t.pn), group[b].n)
+		}
+		step := int64(0)
+		for k, loc := range c.maps {
+			parts := min(128, rows-int64(k)*128)
+			tap := make([]int64, len(c.tap))
+			for j := range c.taps {
+				at := j * t.pn
+				if c.splat {
+					at = 0
+				}
+				st := l.b.Chip(weights[k], wt, 0, int(parts), at, ir.Pair{Step: 1, Num: uint32(t.pn)})
+				for b := range group {
+					mv := l.tapPattern(loc, xt, parts, &group[b], tap)
+					l.matmul(mv, st, l.cols(banks[b], f32, t.pn, 0, group[b].n), step, steps)
+				}
+				step++
+				odometer(tap, c.tap)
+			}
+		}
+		for b := range group {
+			l.evict(t, i, evictor, l.cols(banks[b], f32, t.pn, 0, group[b].n), group[b].c0, group[b].n)
+		}
+	}
+}
+
+// emitDepthwise multiplies and adds tap by tap, channels on partitions: the sum stays in float32 until the last.
+func (l *lowering) emitDepthwise(t *tile, i int) {
+	c := &l.ct
+	r := l.vals.At(l.u.root)
+	info := &l.convs[r.aux]
+	l.newTile(i, t, t.w)
+	acc := l.locs[i].loc
+	if r.dt != f32 {
+		acc = l.b.SB(l.tileName(r.src), f32, int(t.pn), t.w)
+	}
+	w := &info.w
+	var wloc ir.Loc
+	if !c.splat {
+		wloc = l.b.SB(l.tileName(r.src), f32, int(t.pn), c.taps)
+		free := denseChip(append([]axis(nil), c.tap...))
+		l.transfer(load, l.homeOf(w.root), l.vals.At(w.root).dt, w.off, []axis{{n: w.dims[1], mem: w.step[1]}}, t.p0, t.pn, free, side{loc: wloc, dt: f32})
+	}
+	// A three-operand instruction walks two free axes: boxes of the last two.
+	var outer []axis
+	n := len(c.spans)
+	inner := int64(1)
+	for k, s := range c.spans {
+		if k < n-2 {
+			outer = append(outer, axis{n: s.on})
+		} else {
+			inner *= s.on
+		}
+	}
+	xt := l.vals.At(info.x.root).dt
+	tap := make([]int64, n)
+	for j := range c.taps {
+		scale := ir.ImmF32(l.vals.At(w.root).c0)
+		if !c.splat {
+			scale = l.cols(wloc, f32, t.pn, j, 1)
+		}
+		var idx [maxRank]int64
+		p := convPiece{n: inner}
+		for c0 := int64(0); ; c0 += inner {
+			for k, s := range c.spans {
+				p.at[k], p.num[k] = 0, s.on
+				if k < len(outer) {
+					p.at[k], p.num[k] = idx[k], 1
+				}
+			}
+			x := l.tapPattern(c.maps[0], xt, t.pn, &p, tap)
+			out := l.cols(acc, f32, t.pn, c0, inner)
+			if j == 0 {
+				l.ptr(target.AluMult, x, scale, false, out)
+			} else {
+				l.emit(ir.OpTensorScalarPtr, target.EngineDVE, []ir.Arg{x, scale, out}, []ir.Arg{out}, ir.Bool(ir.KeyIsScalarTensorTensor, true),
+					ir.Enum(ir.KeyOp0, target.AluMult), ir.Bool(ir.KeyReverse0, false), ir.Enum(ir.KeyOp1, target.AluAdd), ir.Bool(ir.KeyReverse1, false))
+			}
+			if !odometer(idx[:len(outer)], outer) {
+				break
+			}
+		}
+		odometer(tap, c.tap)
+	}
+	if r.dt != f32 {
+		l.copyTo(l.cols(acc, f32, t.pn, 0, t.w), l.cols(l.locs[i].loc, r.dt, t.pn, 0, t.w), false)
+	}
+}

@@ -1,0 +1,433 @@
+package tile
+
+import (
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/graph"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// emitter is the part of the state that instructions are made with.
+type emitter struct {
+	budget  int64 // bytes a partition that plans may use
+	taken   arena.Column[arena.Name, bool]
+	sources arena.Column[graph.Node, arena.Name]
+	ext     arena.Column[val, bool] // read outside its unit
+	seq     uint32
+	actSet  int  // resident table set
+	flip    bool // which engine evicts next
+
+	// The unit being emitted.
+	u      *unit
+	plan   plan
+	refs   []argRef
+	refAt  []uint32 // first ref of each value of the unit
+	inputs []input
+	byView map[inputKey]int
+	locs   []made
+	index  arena.Column[val, uint32] // position in its unit, from 1
+
+	boxes              []box
+	partAxes, freeAxes []axis
+	pairChip, pairMem  []ir.Pair
+	dt                 dotTiles
+	ct                 convTiles
+	wt                 windowTiles
+}
+
+// refKind says where an operand of a value comes from.
+type refKind uint8
+
+const (
+	refFull  refKind = iota // a full value of the unit
+	refRow                  // a row value of the unit
+	refInput                // loaded
+	refSplat                // one repeated element
+)
+
+type argRef struct {
+	kind refKind
+	idx  uint32 // value of the unit, or input
+	root val
+}
+
+// input is something that tiles of a unit load: a tile of a full view, or one element a row of a view that does not vary
+// along the free axes.
+type input struct {
+	v      view // conformed to the domain
+	dt     target.Dtype
+	row    bool
+	shared bool // the same for every row: loaded once a chunk
+	loc    ir.Loc
+	valid  bool
+}
+
+type inputKey struct {
+	v   view
+	dt  target.Dtype
+	row bool
+}
+
+// made is where a value of the unit is while a tile is worked on.
+type made struct {
+	loc   ir.Loc
+	loc32 ir.Loc // a float32 copy of a row value
+	strip ir.Loc // partial results of a reduction, one a chunk
+}
+
+func (l *lowering) emit(op ir.Opcode, e target.Engine, ins, outs []ir.Arg, attrs ...ir.Attr) {
+	if l.err != nil {
+		return
+	}
+	l.b.Emit(op, e, ins, outs, attrs...)
+	l.stats.Insts++
+	l.stats.ByOpcode[op]++
+	l.opCount[l.g.Op(l.cur)]++
+}
+
+func (l *lowering) at(n graph.Node) {
+	l.cur = n
+	l.b.Source = l.sourceName(n)
+}
+
+// emitUnits turns every unit into instructions.
+func (l *lowering) emitUnits() {
+	l.byView = map[inputKey]int{}
+	for id := 1; id < len(l.units) && l.err == nil; id++ {
+		u := &l.units[id]
+		if u.kind == unitPieces {
+			l.emitPieces(u)
+			continue
+		}
+		l.emitUnit(u)
+	}
+}
+
+// markExternal finds the values that are read outside their unit.
+func (l *lowering) markExternal() {
+	for v := val(1); int(v) < l.vals.Len(); v++ {
+		r := l.vals.At(v)
+		if r.op == vNone {
+			continue
+		}
+		for _, a := range l.argsOf(v) {
+			if l.vals.At(a.root).unit != r.unit {
+				l.ext.Set(a.root, true)
+			}
+		}
+	}
+	for i := range l.outs {
+		if l.outs[i].v.root != 0 {
+			l.ext.Set(l.outs[i].v.root, true)
+		}
+	}
+}
+
+// bind resolves the operands of the unit's values.
+func (l *lowering) bind(u *unit) {
+	l.u = u
+	l.refs, l.refAt, l.inputs, l.locs = l.refs[:0], l.refAt[:0], l.inputs[:0], l.locs[:0]
+	clear(l.byView)
+	d := &u.dom
+	vals := l.valsOf(u)
+	for i, v := range vals {
+		l.index.Set(v, uint32(i)+1)
+		l.locs = append(l.locs, made{})
+	}
+	for _, v := range vals {
+		r := l.vals.At(v)
+		l.refAt = append(l.refAt, uint32(len(l.refs)))
+		if v == u.root {
+			continue
+		}
+		for j, a := range l.argsOf(v) {
+			p := l.vals.At(a.root)
+			switch {
+			case p.unit == r.unit && p.row:
+				l.refs = append(l.refs, argRef{refRow, l.index.Get(a.root) - 1, a.root})
+			case p.unit == r.unit:
+				l.refs = append(l.refs, argRef{refFull, l.index.Get(a.root) - 1, a.root})
+			case p.op == vSplat:
+				l.refs = append(l.refs, argRef{refSplat, 0, a.root})
+			default:
+				l.refs = append(l.refs, argRef{refInput, l.inputOf(d, r, p, a, j), a.root})
+			}
+		}
+	}
+}
+
+// inputOf finds or makes the input that operand j of r reads.
+func (l *lowering) inputOf(d *domain, r, p *valueRow, a view, j int) uint32 {
+	rowLevel := r.row && r.op != vReduce
+	var skip *[maxRank]bool
+	if rowLevel {
+		skip = &d.red
+	}
+	in := input{v: d.conform(&a, skip), dt: p.dt, row: true, shared: true}
+	for i := range d.n {
+		if d.dims[i] == 1 || in.v.step[i] == 0 {
+			continue
+		}
+		if d.grp[i] == groupF {
+			in.row = false
+		} else {
+			in.shared = false
+		}
+	}
+	if rowLevel {
+		in.row, in.shared = true, false
+	} else if r.op == vReduce {
+		in.row = false // folded, so it must lie there
+	} else if in.row && r.op == vTT && !r.op0.Bitwise() && p.dt.Size() <= 4 && (p.dt.IsFloat() || isSmall(p.lo, p.hi)) {
+		in.dt = f32 // a per-row scalar operand
+	}
+	key := inputKey{in.v, in.dt, in.row}
+	if k, ok := l.byView[key]; ok {
+		return uint32(k)
+	}
+	l.byView[key] = len(l.inputs)
+	l.inputs = append(l.inputs, in)
+	return uint32(len(l.inputs) - 1)
+}
+
+// emitUnit runs the tiles of a unit.
+func (l *lowering) emitUnit(u *unit) {
+	l.at(l.vals.At(l.valsOf(u)[0]).src)
+	if u.kind == unitRegion {
+		l.chooseLayout(u)
+	}
+	l.bind(u)
+	d := &u.dom
+	width := max(1, min(maxColumns, l.budget/2/l.columnBytes(u, l.valsOf(u))))
+	if u.fullRow {
+		width = max(width, d.freeElems())
+	}
+	height := int64(128)
+	switch u.kind {
+	case unitDot:
+		width = l.startDot(u, width)
+	case unitConv:
+		width, height = l.startConv(u, width)
+	case unitWindow:
+		width = l.startWindow(u, width)
+	}
+	if l.err != nil {
+		return
+	}
+	l.plan = planTiles(d, height, width)
+	var outer []axis
+	var outerAt [maxRank]int
+	for i := range d.n {
+		if d.grp[i] == groupB {
+			outerAt[len(outer)] = i
+			outer = append(outer, axis{n: d.dims[i]})
+		}
+	}
+	rowsOuter := u.hasRed && l.plan.chunks > 1
+	var idx [maxRank]int64
+	for {
+		var t tile
+		for i := range outer {
+			t.b[outerAt[i]] = idx[i]
+		}
+		if rowsOuter {
+			for t.p0 = 0; t.p0 < l.plan.rows; t.p0 += l.plan.height {
+				t.pn = min(l.plan.height, l.plan.rows-t.p0)
+				for t.chunk = 0; t.chunk < l.plan.chunks; t.chunk++ {
+					l.plan.chunk(d, t.chunk, &t)
+					t.last = t.chunk == l.plan.chunks-1
+					l.startChunk(&t, t.chunk == 0)
+					l.emitTile(&t)
+				}
+			}
+		} else {
+			for t.chunk = 0; t.chunk < l.plan.chunks; t.chunk++ {
+				l.plan.chunk(d, t.chunk, &t)
+				t.last = true
+				for t.p0 = 0; t.p0 < l.plan.rows; t.p0 += l.plan.height {
+					t.pn = min(l.plan.height, l.plan.rows-t.p0)
+					l.startChunk(&t, t.p0 == 0)
+					l.emitTile(&t)
+				}
+			}
+		}
+		if l.err != nil || !odometer(idx[:len(outer)], outer) {
+			return
+		}
+	}
+}
+
+func (d *domain) freeElems() int64 {
+	n := int64(1)
+	for i := range d.n {
+		if d.grp[i] == groupF {
+			n *= d.dims[i]
+		}
+	}
+	return n
+}
+
+// startChunk forgets what the last tile loaded: everything when the columns change, else what depends on rows.
+func (l *lowering) startChunk(t *tile, fresh bool) {
+	rowsOuter := l.u.hasRed && l.plan.chunks > 1
+	for i := range l.inputs {
+		in := &l.inputs[i]
+		switch {
+		case !in.shared:
+			in.valid = false
+		case fresh || rowsOuter && !in.row:
+			in.valid = false
+		}
+	}
+	switch l.u.kind {
+	case unitDot:
+		l.dotChunk(t, fresh || rowsOuter)
+	case unitConv:
+		l.convChunk(t, fresh || rowsOuter)
+	}
+}
+
+// emitTile emits every value of the unit for one tile.
+func (l *lowering) emitTile(t *tile) {
+	u := l.u
+	vals := l.valsOf(u)
+	partial := l.plan.chunks > 1 && u.hasRed
+	evictor := l.evictor(u)
+	for i, v := range vals {
+		r := l.vals.At(v)
+		l.at(r.src)
+		switch {
+		case v == u.root:
+			if evictor == 0 {
+				l.emitRoot(t, i, -1)
+			}
+		case evictor > 0 && i == evictor:
+			l.emitRoot(t, 0, i)
+		case r.op == vReduce && partial:
+			l.reducePart(t, i)
+			continue
+		case r.row && partial:
+			continue
+		case r.op == vReduce:
+			l.emitReduce(t, i)
+		case r.row:
+			row := *t
+			row.w = 1
+			l.newTile(i, t, 1)
+			l.emitValue(&row, i, 0, 1, ir.Arg{})
+		default:
+			l.newTile(i, t, t.w)
+			l.emitValue(t, i, 0, t.w, ir.Arg{})
+		}
+		if l.ext.Get(v) && !(r.row && partial) {
+			l.save(t, i)
+		}
+	}
+	if !partial || !t.last {
+		return
+	}
+	// All chunks are folded: the row values follow.
+	for i, v := range vals {
+		r := l.vals.At(v)
+		if !r.row {
+			continue
+		}
+		l.at(r.src)
+		if r.op == vReduce {
+			l.reduceStrip(t, i)
+		} else {
+			row := *t
+			row.w = 1
+			l.newTile(i, t, 1)
+			l.emitValue(&row, i, 0, 1, ir.Arg{})
+		}
+		if l.ext.Get(v) {
+			l.save(t, i)
+		}
+	}
+}
+
+// evictor is the position of the value that may read the unit's root straight from PSUM because nothing else does; 0 for
+// none.
+func (l *lowering) evictor(u *unit) int {
+	if u.kind != unitDot && (u.kind != unitConv || l.ct.depthwise) || l.ext.Get(u.root) || l.vals.At(u.root).uses != 1 {
+		return 0
+	}
+	for i, v := range l.valsOf(u) {
+		r := l.vals.At(v)
+		if !r.op.elementwise() || r.row || r.op == vCopy && r.rev0 {
+			continue
+		}
+		for j, a := range l.argsOf(v) {
+			if a.root == u.root && !(r.op == vSel && j == 0) {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// newTile makes the location of value i for a tile of w columns.
+func (l *lowering) newTile(i int, t *tile, w int64) {
+	v := l.valsOf(l.u)[i]
+	r := l.vals.At(v)
+	l.locs[i] = made{loc: l.b.SB(l.tileName(r.src), r.dt, int(t.pn), w)}
+}
+
+// save stores the tile of value i to DRAM.
+func (l *lowering) save(t *tile, i int) {
+	d := &l.u.dom
+	v := l.valsOf(l.u)[i]
+	r := l.vals.At(v)
+	whole := dense(v, l.shapeOf(v))
+	var skip *[maxRank]bool
+	if r.row {
+		skip = &d.red
+	}
+	w := d.conform(&whole, skip)
+	part := axesOf(d, &w, t, l.partAxes[:0], groupP)
+	var free []axis
+	off := w.off
+	if r.row {
+		for k := range d.n {
+			if d.grp[k] == groupB {
+				off += t.b[k] * w.step[k]
+			}
+		}
+	} else {
+		free = denseChip(axesOf(d, &w, t, l.freeAxes[:0], groupF))
+		off = tileOff(d, &w, t)
+	}
+	l.transfer(store, l.homeOf(v), r.dt, off, part, t.p0, t.pn, free, side{loc: l.locs[i].loc, dt: r.dt})
+}
+
+// fetch makes sure that input k lies on chip for the tile.
+func (l *lowering) fetch(t *tile, k uint32) *input {
+	in := &l.inputs[k]
+	if in.valid {
+		return in
+	}
+	d := &l.u.dom
+	parts := t.pn
+	if in.shared {
+		parts = l.plan.height
+	}
+	w := t.w
+	if in.row {
+		w = 1
+	}
+	in.loc = l.b.SB(l.tileName(l.vals.At(in.v.root).src), in.dt, int(parts), w)
+	part := axesOf(d, &in.v, t, l.partAxes[:0], groupP)
+	var free []axis
+	off := tileOff(d, &in.v, t)
+	if !in.row {
+		free = denseChip(axesOf(d, &in.v, t, l.freeAxes[:0], groupF))
+	}
+	p0 := t.p0
+	if in.shared {
+		p0 = 0
+	}
+	l.transfer(load, l.homeOf(in.v.root), l.vals.At(in.v.root).dt, off, part, p0, parts, free, side{loc: in.loc, dt: in.dt})
+	in.valid = true
+	return in
+}

@@ -1,0 +1,122 @@
+package tile
+
+import (
+	"testing"
+
+	"github.com/rosmar-compiler/rosmar/ir/graph"
+)
+
+type B = graph.Builder
+type N = graph.Node
+
+func TestElementwise(t *testing.T) {
+	for _, dims := range [][]int64{nil, {1}, {7}, {128}, {129}, {1000}, {3, 5}, {200, 77}, {2, 3, 4, 5}, {300, 1, 513}, {2, 3, 2, 2, 3, 2, 5}} {
+		for _, d := range []graph.Dtype{graph.F32, graph.BF16, graph.F16} {
+			agree(t, model(t, func(b *B) []N {
+				x, y := b.Param("x", d, dims...), b.Param("y", d, dims...)
+				z := b.Add(b.Mul(x, y), b.Like(x, 0.5))
+				z = b.Unary(graph.OpExp, z)
+				return []N{b.Max(z, y), b.Div(x, b.Add(b.Unary(graph.OpAbs, y), b.Like(x, 1)))}
+			}), Options{})
+		}
+	}
+}
+
+func TestSoftmax(t *testing.T) {
+	for _, dims := range [][]int64{{1, 8}, {5, 1}, {130, 77}, {3, 4, 50}, {2, 2, 9, 33}} {
+		for _, d := range []graph.Dtype{graph.F32, graph.BF16} {
+			for ax := range dims {
+				agree(t, model(t, func(b *B) []N {
+					x := b.Param("x", d, dims...)
+					m := b.ReduceKeep(graph.ReduceMax, x, int64(ax))
+					e := b.Unary(graph.OpExp, b.Sub(x, m))
+					return []N{b.Div(e, b.ReduceKeep(graph.ReduceSum, e, int64(ax)))}
+				}), Options{})
+			}
+		}
+	}
+}
+
+func TestMatmul(t *testing.T) {
+	for _, c := range [][3]int64{{1, 1, 1}, {1, 7, 3}, {128, 128, 512}, {130, 200, 600}, {5, 300, 1100}, {257, 64, 33}} {
+		for _, d := range []graph.Dtype{graph.F32, graph.BF16} {
+			agree(t, model(t, func(b *B) []N {
+				x, w, bias := b.Param("x", d, c[0], c[1]), b.Param("w", d, c[1], c[2]), b.Param("b", d, c[2])
+				y := b.Add(b.MatMul(x, w), bias)
+				return []N{b.Unary(graph.OpRelu, y)}
+			}), Options{})
+		}
+	}
+}
+
+func win(size, stride, lo, hi, lhs, rhs int64) graph.Window {
+	return graph.Window{Size: size, Stride: stride, PadLow: lo, PadHigh: hi, LhsDilate: lhs, RhsDilate: rhs}
+}
+
+func TestConv(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		x, w      []int64
+		ws        []graph.Window
+		groups    int64
+		transpose bool
+	}{
+		{"1x1", []int64{1, 3, 5, 5}, []int64{4, 3, 1, 1}, []graph.Window{win(1, 1, 0, 0, 1, 1), win(1, 1, 0, 0, 1, 1)}, 1, false},
+		{"3x3 pad", []int64{2, 5, 9, 7}, []int64{6, 5, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 1, 1, 1, 1, 1)}, 1, false},
+		{"stride", []int64{1, 130, 17, 15}, []int64{140, 130, 3, 3}, []graph.Window{win(3, 2, 1, 0, 1, 1), win(3, 2, 0, 1, 1, 1)}, 1, false},
+		{"dilated", []int64{1, 3, 20, 21}, []int64{2, 3, 3, 2}, []graph.Window{win(3, 1, 2, 2, 1, 2), win(2, 2, 0, 0, 1, 3)}, 1, false},
+		{"lhs dilated", []int64{1, 3, 6, 5}, []int64{2, 3, 3, 3}, []graph.Window{win(3, 1, 2, 2, 2, 1), win(3, 1, 1, 2, 3, 1)}, 1, false},
+		{"1d", []int64{2, 4, 600}, []int64{3, 4, 5}, []graph.Window{win(5, 1, 2, 2, 1, 1)}, 1, false},
+		{"3d", []int64{1, 3, 5, 6, 7}, []int64{4, 3, 2, 3, 2}, []graph.Window{win(2, 1, 0, 1, 1, 1), win(3, 2, 1, 1, 1, 1), win(2, 1, 0, 0, 1, 2)}, 1, false},
+		{"large", []int64{1, 3, 60, 61}, []int64{5, 3, 7, 7}, []graph.Window{win(7, 2, 3, 3, 1, 1), win(7, 2, 3, 3, 1, 1)}, 1, false},
+		{"groups", []int64{1, 6, 8, 8}, []int64{9, 2, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 1, 1, 1, 1, 1)}, 3, false},
+		{"groups packed", []int64{1, 160, 4, 4}, []int64{80, 8, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 1, 1, 1, 1, 1)}, 20, false},
+		{"groups wide", []int64{1, 300, 4, 4}, []int64{280, 150, 1, 1}, []graph.Window{win(1, 1, 0, 0, 1, 1), win(1, 1, 0, 0, 1, 1)}, 2, false},
+		{"depthwise", []int64{1, 150, 9, 8}, []int64{150, 1, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 2, 1, 1, 1, 1)}, 150, false},
+		{"multiplier", []int64{1, 5, 9, 8}, []int64{15, 1, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 1, 0, 0, 1, 1)}, 5, false},
+		{"depthwise 3d", []int64{1, 5, 4, 5, 6}, []int64{5, 1, 2, 2, 2}, []graph.Window{win(2, 1, 0, 0, 1, 1), win(2, 1, 0, 0, 1, 1), win(2, 1, 1, 0, 1, 1)}, 5, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, d := range []graph.Dtype{graph.F32, graph.BF16} {
+				agree(t, model(t, func(b *B) []N {
+					x, w, bias := b.Param("x", d, c.x...), b.Param("w", d, c.w...), b.Param("b", d, c.w[0])
+					y := b.Conv(x, w, c.ws, c.groups)
+					return []N{b.Unary(graph.OpRelu, b.Add(y, b.Broadcast(bias, []int64{1}, b.Dims(y))))}
+				}), Options{})
+			}
+		})
+	}
+}
+
+func TestPool(t *testing.T) {
+	one := win(1, 1, 0, 0, 1, 1)
+	for _, c := range []struct {
+		name string
+		x    []int64
+		ws   []graph.Window
+	}{
+		{"2x2", []int64{1, 3, 6, 6}, []graph.Window{one, one, win(2, 2, 0, 0, 1, 1), win(2, 2, 0, 0, 1, 1)}},
+		{"overlap pad", []int64{2, 70, 9, 8}, []graph.Window{one, one, win(3, 2, 1, 1, 1, 1), win(3, 1, 1, 0, 1, 1)}},
+		{"dilated", []int64{1, 3, 12, 13}, []graph.Window{one, one, win(3, 1, 0, 0, 1, 2), win(3, 2, 2, 2, 1, 3)}},
+		{"1d", []int64{2, 3, 40}, []graph.Window{one, one, win(5, 3, 0, 2, 1, 1)}},
+		{"3d", []int64{1, 3, 6, 7, 8}, []graph.Window{one, one, win(2, 2, 0, 0, 1, 1), win(3, 2, 1, 1, 1, 1), win(2, 1, 0, 1, 1, 1)}},
+		{"global", []int64{1, 3, 6, 7}, []graph.Window{one, one, win(6, 1, 0, 0, 1, 1), win(7, 1, 0, 0, 1, 1)}},
+		{"half global", []int64{1, 3, 6, 7}, []graph.Window{one, one, win(6, 1, 0, 0, 1, 1), win(3, 1, 1, 0, 1, 1)}},
+		{"channels", []int64{2, 9, 5, 4}, []graph.Window{one, win(5, 1, 2, 2, 1, 1), one, one}},
+		{"big", []int64{1, 2, 5, 5}, []graph.Window{one, one, win(5, 1, 4, 4, 1, 1), win(5, 1, 4, 4, 1, 1)}},
+		{"holes", []int64{1, 2, 5, 5}, []graph.Window{one, one, win(2, 1, 0, 0, 2, 1), win(2, 1, 1, 1, 3, 1)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, d := range []graph.Dtype{graph.F32, graph.BF16} {
+				agree(t, model(t, func(b *B) []N {
+					x := b.Param("x", d, c.x...)
+					outs := []N{b.ReduceWindow(graph.ReduceMax, x, c.ws), b.ReduceWindow(graph.ReduceMin, x, c.ws), b.ReduceWindow(graph.ReduceSum, x, c.ws)}
+					if c.name != "holes" {
+						outs = append(outs, b.AvgPool(x, c.ws, true), b.AvgPool(x, c.ws, false))
+					}
+					return outs
+				}), Options{})
+			}
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package tile
+
+import (
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// bankColumns is the fp32 columns of one PSUM bank, the most that one matmul writes.
+const bankColumns = 512
+
+// groupBanks is how many banks share one pass over the contraction: each stationary tile serves them all, while the other
+// banks are evicted.
+const groupBanks = 4
+
+// dotTiles is the operands of the product that the current unit starts from. K is cut into tiles of 128 partitions, which lie
+// side by side on the free axis.
+type dotTiles struct {
+	a, b   dotOperand
+	k      int64
+	kt     int64 // tiles of K
+	stream bool  // operands are loaded a few K tiles at a time, for each group of banks
+	group  int64 // K tiles a load when streaming
+}
+
+// dotOperand is one operand: K on partitions, and its own axes on the free side.
+type dotOperand struct {
+	root val
+	dt   target.Dtype
+	v    view   // batch and free axes, conformed to the domain
+	k    []axis // contraction axes
+	loc  ir.Loc
+	cols int64 // free elements of one K tile
+}
+
+// startDot prepares the operands and gives the width of a chunk.
+func (l *lowering) startDot(u *unit, width int64) int64 {
+	d := &u.dom
+	info := &l.dots[l.vals.At(u.root).aux]
+	t := &l.dt
+	*t = dotTiles{k: info.k, kt: (info.k + 127) / 128}
+	t.a = l.dotOperand(d, &info.a, info.nb, info.nb+info.nm, d.outside(groupB, groupP))
+	// b lies as batch, k, n: take k out.
+	perm := make([]int64, 0, maxRank)
+	for i := range int64(info.b.n) {
+		if i < int64(info.nb) || i >= int64(info.nb+info.nk) {
+			perm = append(perm, i)
+		}
+	}
+	for i := range info.nk {
+		perm = append(perm, int64(info.nb+i))
+	}
+	b := info.b.permuted(perm)
+	t.b = l.dotOperand(d, &b, info.nb, int(info.b.n)-info.nk, d.outside(groupB, groupF))
+	n := d.freeElems()
+	blockB := t.kt * int64(t.b.dt.Size())
+	blockA := t.kt * 128 * int64(t.a.dt.Size())
+	fits := max(1, l.budget/4/blockB)
+	if !u.fullRow {
+		width = max(1, width/2)
+	}
+	switch {
+	case blockA > l.budget/8 || fits < min(n, bankColumns) || u.fullRow && fits < n:
+		t.stream = true
+		t.group = max(1, l.budget/8/((bankColumns*groupBanks)*int64(t.b.dt.Size())+128*int64(t.a.dt.Size())))
+	case fits < width:
+		width = fits
+	}
+	if !u.fullRow && width > bankColumns {
+		width -= width % bankColumns
+	}
+	return width
+}
+
+// dotOperand takes the operand apart: axes [0, free) over the domain, the rest contracted.
+func (l *lowering) dotOperand(d *domain, v *view, _, free int, skip [maxRank]bool) dotOperand {
+	r := l.vals.At(v.root)
+	own := view{root: v.root, off: v.off}
+	for i := range free {
+		own.push(v.dims[i], v.step[i])
+	}
+	o := dotOperand{root: v.root, dt: r.dt, v: d.conform(&own, &skip)}
+	for i := free; i < int(v.n); i++ {
+		o.k = append(o.k, axis{n: v.dims[i], mem: v.step[i]})
+	}
+	return o
+}
+
+// loadK loads K tiles [k0, k0+kn) of an operand: partitions are positions of K in a tile, then one block of cols elements a
+// K tile. fetch moves rows [0, pn) of some K positions.
+func (l *lowering) loadK(o *dotOperand, off int64, k0, kn int64, free []axis) {
+	dt := l.vals.At(o.root).dt
+	t := &l.dt
+	parts := min(128, t.k-k0*128)
+	o.loc = l.b.SB(l.tileName(l.vals.At(o.root).src), o.dt, int(parts), kn*o.cols)
+	if r := l.vals.At(o.root); r.op == vSplat {
+		l.memset(l.cols(o.loc, o.dt, parts, 0, kn*o.cols), r.bits)
+		return
+	}
+	h := l.homeOf(o.root)
+	kAxes := joined(o.k)
+	whole := kn
+	if k0+kn == t.kt && t.k%128 != 0 {
+		whole--
+	}
+	if len(kAxes) <= 1 && whole > 1 {
+		step := int64(0)
+		if len(kAxes) == 1 {
+			step = kAxes[0].mem
+		}
+		all := append([]axis{{n: whole, mem: 128 * step, chip: o.cols}}, free...)
+		l.transfer(load, h, dt, off+k0*128*step, []axis{{n: 128, mem: step}}, 0, 128, all, side{loc: o.loc, dt: o.dt})
+	} else {
+		whole = 0
+	}
+	for k := whole; k < kn; k++ {
+		at := (k0 + k) * 128
+		l.transfer(load, h, dt, off, kAxes, at, min(128, t.k-at), free, side{loc: o.loc, dt: o.dt, off: k * o.cols})
+	}
+}
+
+// loadA loads the stationary operand for the rows of a tile.
+func (l *lowering) loadA(t *tile, k0, kn int64) {
+	o := &l.dt.a
+	d := &l.u.dom
+	o.cols = t.pn
+	rows := boxes(axesOf(d, &o.v, t, nil, groupP), t.p0, t.pn, nil)
+	if len(rows) == 1 {
+		l.loadK(o, tileOff(d, &o.v, t)+rows[0].mem, k0, kn, denseChip(rows[0].axes[:rows[0].k]))
+		return
+	}
+	l.loadBoxes(o, tileOff(d, &o.v, t), k0, kn, rows)
+}
+
+// loadBoxes is loadK for rows that fall into several boxes.
+func (l *lowering) loadBoxes(o *dotOperand, off, k0, kn int64, rows []box) {
+	td := &l.dt
+	dt := l.vals.At(o.root).dt
+	o.loc = l.b.SB(l.tileName(l.vals.At(o.root).src), o.dt, int(min(128, td.k-k0*128)), kn*o.cols)
+	if r := l.vals.At(o.root); r.op == vSplat {
+		l.memset(l.cols(o.loc, o.dt, min(128, td.k-k0*128), 0, kn*o.cols), r.bits)
+		return
+	}
+	h := l.homeOf(o.root)
+	for k := range kn {
+		at := (k0 + k) * 128
+		for i := range rows {
+			b := &rows[i]
+			l.transfer(load, h, dt, off+b.mem, o.k, at, min(128, td.k-at), denseChip(b.axes[:b.k]), side{loc: o.loc, dt: o.dt, off: k*o.cols + b.at})
+		}
+	}
+}
+
+// loadB loads columns [c0, c0+n) of the chunk of the moving operand; the whole chunk when n is its width.
+func (l *lowering) loadB(t *tile, k0, kn, c0, n int64) {
+	o := &l.dt.b
+	d := &l.u.dom
+	o.cols = n
+	axes := axesOf(d, &o.v, t, nil, groupF)
+	off := tileOff(d, &o.v, t)
+	if n == t.w {
+		l.loadK(o, off, k0, kn, denseChip(axes))
+		return
+	}
+	parts := boxes(axes, c0, n, nil)
+	if len(parts) == 1 {
+		l.loadK(o, off+parts[0].mem, k0, kn, denseChip(parts[0].axes[:parts[0].k]))
+		return
+	}
+	l.loadBoxes(o, off, k0, kn, parts)
+}
+
+// dotChunk loads what the tiles of a chunk share, and the tile's own rows.
+func (l *lowering) dotChunk(t *tile, fresh bool) {
+	td := &l.dt
+	if td.stream {
+		return
+	}
+	l.at(l.vals.At(l.u.root).src)
+	if fresh {
+		l.loadB(t, 0, td.kt, 0, t.w)
+	}
+	l.loadA(t, 0, td.kt)
+}
+
+// accumulationFlag of step k of n: 1 starts a group, 2 stops it, 4 adds.
+func accumulationFlag(k, n int64) int64 {
+	f := int64(4)
+	if k == 0 {
+		f = 1
+	}
+	if k == n-1 {
+		f |= 2
+	}
+	return f
+}
+
+func (l *lowering) matmul(moving, stationary, out ir.Arg, k, n int64) {
+	l.emit(ir.OpMatmult, target.EnginePE, []ir.Arg{moving, stationary}, []ir.Arg{out}, ir.Int(ir.KeyAccumulationFlag, accumulationFlag(k, n)))
+	l.stats.Matmuls++
+}
+
+// emitRoot computes the unit's root for a tile into the location of value i, or, with evictor ≥ 0, evicts it through that
+// value.
+func (l *lowering) emitRoot(t *tile, i, evictor int) {
+	switch l.u.kind {
+	case unitDot:
+		l.emitDot(t, i, evictor)
+	case unitConv:
+		l.emitConv(t, i, evictor)
+	case unitWindow:
+		l.emitWindow(t, i)
+	}
+}
+
+// evict copies columns [c0, c0+n) out of PSUM: plainly, or through the value that consumes them.
+func (l *lowering) evict(t *tile, i, evictor int, psum ir.Arg, c0, n int64) {
+	if evictor >= 0 {
+		l.at(l.vals.At(l.valsOf(l.u)[evictor]).src)
+		l.emitValue(t, evictor, c0, n, psum)
+		return
+	}
+	r := l.vals.At(l.u.root)
+	l.copyTo(psum, l.cols(l.locs[i].loc, r.dt, t.pn, c0, n), true)
+}
+
+func (l *lowering) emitDot(t *tile, i, evictor int) {
+	td := &l.dt
+	if evictor >= 0 {
+		l.newTile(evictor, t, t.w)
+	} else {
+		l.newTile(i, t, t.w)
+	}
+	src := l.vals.At(l.u.root).src
+	var banks [groupBanks]ir.Loc
+	for g0 := int64(0); g0 < t.w && l.err == nil; g0 += groupBanks * bankColumns {
+		l.at(src)
+		gw := min(groupBanks*bankColumns, t.w-g0)
+		nb := int((gw + bankColumns - 1) / bankColumns)
+		for b := range nb {
+			n := min(bankColumns, gw-int64(b)*bankColumns)
+			banks[b] = l.b.PSUM(l.tileName(src), f32, int(t.pn), n)
+		}
+		base, bcols := g0, t.w
+		k0 := int64(0)
+		for k := range td.kt {
+			if td.stream {
+				if k%td.group == 0 {
+					kn := min(td.group, td.kt-k)
+					l.loadA(t, k, kn)
+					l.loadB(t, k, kn, g0, gw)
+					k0 = k
+				}
+				base, bcols = 0, gw
+			}
+			parts := min(128, td.k-k*128)
+			st := l.b.Chip(td.a.loc, td.a.dt, 0, int(parts), (k-k0)*t.pn, ir.Pair{Step: 1, Num: uint32(t.pn)})
+			for b := range nb {
+				c := int64(b) * bankColumns
+				n := min(bankColumns, gw-c)
+				mv := l.b.Chip(td.b.loc, td.b.dt, 0, int(parts), (k-k0)*bcols+base+c, ir.Pair{Step: 1, Num: uint32(n)})
+				l.matmul(mv, st, l.cols(banks[b], f32, t.pn, 0, n), k, td.kt)
+			}
+		}
+		for b := range nb {
+			c := int64(b) * bankColumns
+			n := min(bankColumns, gw-c)
+			l.evict(t, i, evictor, l.cols(banks[b], f32, t.pn, 0, n), g0+c, n)
+		}
+	}
+}

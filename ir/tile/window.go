@@ -1,0 +1,203 @@
+package tile
+
+import (
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/graph"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// maxMap bounds the elements a partition of a padded map: then no step over it leaves int16.
+const maxMap = 1<<15 - 1
+
+// span is one windowed axis of a map: the window, the operand's extent and step, and the axis of the unit's domain.
+type span struct {
+	w   graph.Window
+	n   int64
+	mem int64
+	at  int
+	// Of the map that is loaded: outputs from o0, on of them; positions and the step of one.
+	o0, on int64
+	len    int64
+	pitch  int64
+}
+
+// reach is the padded, dilated positions that outputs [o0, o0+on) look at.
+func (s *span) reach(on int64) int64 { return (on-1)*s.w.Stride + (s.w.Size-1)*s.w.RhsDilate + 1 }
+
+// mapOf sizes the map of a chunk's box, and gives its elements a partition.
+func mapOf(spans []span, t *tile) int64 {
+	size := int64(1)
+	for i := len(spans) - 1; i >= 0; i-- {
+		s := &spans[i]
+		s.o0, s.on = t.f0[s.at], t.fn[s.at]
+		s.len, s.pitch = s.reach(s.on), size
+		size *= s.len
+	}
+	return size
+}
+
+// mapWidth halves the width of a chunk until the map of its first box has at most limit elements. 0: not even one output's.
+func mapWidth(d *domain, spans []span, width, limit int64) int64 {
+	for width = min(width, d.freeElems()); width >= 1; width /= 2 {
+		p := planTiles(d, 128, width)
+		var t tile
+		p.chunk(d, 0, &t)
+		if mapOf(spans, &t) <= limit {
+			return width
+		}
+	}
+	return 0
+}
+
+// loadMap loads rows [p0, p0+pn) of the operand's walk over part, each with the map that mapOf sized: borders and the
+// holes of a dilated operand hold fill.
+func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans []span, fill float32) ir.Loc {
+	r := l.vals.At(root)
+	size := int64(1)
+	if len(spans) > 0 {
+		size = spans[0].pitch * spans[0].len
+	}
+	holes, empty := false, false
+	var free [maxRank]axis
+	chip := int64(0)
+	for i := range spans {
+		s := &spans[i]
+		start := s.o0*s.w.Stride - s.w.PadLow
+		ld := s.w.LhsDilate
+		q0 := max(0, ceilDiv(start, ld))
+		q1 := min(s.n-1, floorDiv(start+s.len-1, ld))
+		if q1 < q0 {
+			empty = true
+			break
+		}
+		free[i] = axis{n: q1 - q0 + 1, mem: s.mem, chip: ld * s.pitch}
+		chip += (q0*ld - start) * s.pitch
+		off += q0 * s.mem
+		if free[i].n != s.len {
+			holes = true
+		}
+	}
+	loc := l.b.SB(l.tileName(r.src), r.dt, int(pn), size)
+	if holes || empty {
+		l.memset(l.cols(loc, r.dt, pn, 0, size), encode32(r.dt, fill))
+	}
+	if !empty {
+		l.transfer(load, l.homeOf(root), r.dt, off, part, p0, pn, free[:len(spans)], side{loc: loc, dt: r.dt, off: chip})
+	}
+	return loc
+}
+
+func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && (a < 0) != (b < 0) {
+		q--
+	}
+	return q
+}
+
+// windowTiles is the operand of the windows that the current unit starts from.
+type windowTiles struct {
+	spans []span
+	part  []axis
+}
+
+// startWindow gives the width of a chunk.
+func (l *lowering) startWindow(u *unit, width int64) int64 {
+	d := &u.dom
+	info := &l.wins[l.vals.At(u.root).aux]
+	w := &l.wt
+	w.spans, w.part = w.spans[:0], w.part[:0]
+	taps := int64(1)
+	for i := range d.n {
+		if d.grp[i] == groupF {
+			w.spans = append(w.spans, span{w: info.ws[i], n: info.x.dims[i], mem: info.x.step[i], at: i})
+			taps *= info.ws[i].Size
+		} else {
+			w.part = append(w.part, axis{n: d.dims[i], mem: info.x.step[i]})
+		}
+	}
+	size := int64(l.vals.At(info.x.root).dt.Size())
+	limit := min(maxMap, l.budget/3/size)
+	got := mapWidth(d, w.spans, min(width, maxMap), limit)
+	if got == 0 || u.fullRow && got < d.freeElems() {
+		l.unsupported(l.vals.At(u.root).src, "windows of %d elements do not fit a partition (%d)", taps, limit)
+	}
+	return got
+}
+
+// emitWindow folds the windows of a tile into the location of value i.
+func (l *lowering) emitWindow(t *tile, i int) {
+	u := l.u
+	d := &u.dom
+	r := l.vals.At(u.root)
+	info := &l.wins[r.aux]
+	w := &l.wt
+	mapOf(w.spans, t)
+	in := l.loadMap(info.x.root, tileOffMap(d, &info.x, t), w.part, t.p0, t.pn, w.spans, info.init)
+	l.newTile(i, t, t.w)
+	inType := l.vals.At(info.x.root).dt
+	out := l.cols(l.locs[i].loc, r.dt, t.pn, 0, t.w)
+	// All windows at once where the pattern allows and little is read twice.
+	var outer, inner []ir.Pair
+	taps := int64(1)
+	for k := range w.spans {
+		s := &w.spans[k]
+		if s.on > 1 {
+			outer = append(outer, ir.Pair{Step: int32(s.w.Stride * s.pitch), Num: uint32(s.on)})
+		}
+		if s.w.Size > 1 {
+			inner = append(inner, ir.Pair{Step: int32(s.w.RhsDilate * s.pitch), Num: uint32(s.w.Size)})
+			taps *= s.w.Size
+		}
+	}
+	if len(inner) == 0 {
+		inner = append(inner, ir.Pair{Step: 1, Num: 1})
+	}
+	if len(outer)+len(inner) <= 4 && (taps <= 16 || t.w == 1) {
+		pairs := append(outer, inner...)
+		x := l.b.Chip(in, inType, 0, int(t.pn), 0, pairs...)
+		l.emit(ir.OpTensorReduce, target.EngineDVE, []ir.Arg{x}, []ir.Arg{out}, ir.Enum(ir.KeyOp, r.op0), ir.Enum(ir.KeyAxis, ir.AxisList(len(inner)-1)))
+		return
+	}
+	// Windows are products of axes: fold one axis after the other, the last first. After each, what lies behind it is dense.
+	dt := f32
+	if r.dt.IsInteger() {
+		dt = target.Int32
+	}
+	src, srcType := in, inType
+	behind := int64(1)
+	for k := len(w.spans) - 1; k >= 0; k-- {
+		s := &w.spans[k]
+		before := int64(1)
+		for j := range k {
+			before *= w.spans[j].len
+		}
+		last := k == 0
+		n := before * s.on * behind
+		dst := out
+		var next ir.Loc
+		if !last {
+			next = l.b.SB(l.tileName(r.src), dt, int(t.pn), n)
+			dst = l.cols(next, dt, t.pn, 0, n)
+		}
+		x := l.b.Chip(src, srcType, 0, int(t.pn), 0,
+			ir.Pair{Step: int32(s.len * behind), Num: uint32(before)}, ir.Pair{Step: int32(s.w.Stride * behind), Num: uint32(s.on)},
+			ir.Pair{Step: 1, Num: uint32(behind)}, ir.Pair{Step: int32(s.w.RhsDilate * behind), Num: uint32(s.w.Size)})
+		l.emit(ir.OpTensorReduce, target.EngineDVE, []ir.Arg{x}, []ir.Arg{dst}, ir.Enum(ir.KeyOp, r.op0), ir.Enum(ir.KeyAxis, ir.AxisX))
+		src, srcType = next, dt
+		behind *= s.on
+	}
+}
+
+// tileOffMap is the element where the tile's outer index begins; the free box is loadMap's business.
+func tileOffMap(d *domain, x *view, t *tile) int64 {
+	off := x.off
+	for i := range d.n {
+		if d.grp[i] == groupB {
+			off += t.b[i] * x.step[i]
+		}
+	}
+	return off
+}
