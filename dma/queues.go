@@ -44,8 +44,8 @@ var setNames = func() (names [numSets]string) {
 
 // AssignQueues gives every transfer of a function its trigger engine and its queue set, and fills m.Queues.
 //
-// A transfer that already names an engine with a stream keeps it. Otherwise SP triggers loads and copies between DRAM
-// tensors; what leaves the chip is triggered by the engine that wrote its source last in the present order, so that the wait
+// A transfer that names an engine with a stream other than SP, which is what front ends write for want of a choice, keeps
+// it. Otherwise SP triggers loads and copies between DRAM tensors; what leaves the chip is triggered by the engine that wrote its source last in the present order, so that the wait
 // for the data costs nothing: SP if that was a transfer itself or nobody, Activation if it was PE, whose stream is kept
 // free. Needs the edges of ssa/deps.
 //
@@ -105,9 +105,8 @@ func AssignQueues(m *ir.Module, f ir.Func, opt Options, w *Workspace) error {
 }
 
 func (w *Workspace) trigger(m *ir.Module, i ir.Inst) target.Engine {
-	r := m.Insts.At(i)
-	if r.Engine.HasStream() {
-		return r.Engine
+	if e := m.Insts.At(i).Engine; e.HasStream() && e != target.EngineSP {
+		return e
 	}
 	if dir(m, i) != ir.QueueStore {
 		return target.EngineSP

@@ -89,6 +89,11 @@ func TestTriggerEngines(t *testing.T) {
 		{"save of nobody's bytes", func(p *prog) ir.Inst {
 			return p.b.Emit(ir.OpSave, target.EngineDMA, []ir.Arg{p.tile(p.sb(128), 8)}, []ir.Arg{p.mem(p.out, 8)})
 		}, target.EngineSP, "qSPst", 1},
+		{"save after Activation, written for SP", func(p *prog) ir.Inst {
+			s := p.sb(128)
+			p.b.Emit(ir.OpTensorCopy, target.EngineAct, []ir.Arg{p.tile(p.sb(128), 128)}, []ir.Arg{p.tile(s, 128)})
+			return p.b.Emit(ir.OpSave, target.EngineSP, []ir.Arg{p.tile(s, 128)}, []ir.Arg{p.mem(p.out, 128)})
+		}, target.EngineAct, "qActivationst", 16},
 		{"engine given", func(p *prog) ir.Inst {
 			return p.b.Emit(ir.OpLoad, target.EnginePool, []ir.Arg{p.mem(p.in, 128)}, []ir.Arg{p.tile(p.sb(128), 128)})
 		}, target.EnginePool, "qPoolld", 16},

@@ -248,8 +248,39 @@ func (l *layout) checkShape(c target.Class, in *Inst) error {
 	return nil
 }
 
+// bitForm tells the opcodes that work on raw bits and those that compute in fp32 from all others.
+var bitForm = [256]uint8{
+	OpTensorTensor: arith, OpTensorReduce: arith, OpTensorScalar: arith, OpTensorReduceT: arith, OpCrossLaneReduce: arith,
+	OpTensorScalarReduce: arith, OpScalarTensorTensor: arith, OpTensorTensorScan: arith, OpTensorScalarScan: arith,
+	OpTensorTensorBit: bits, OpTensorReduceBit: bits, OpTensorScalarBit: bits, OpTensorReduceTBit: bits,
+	OpCrossLaneReduceBit: bits, OpScalarTensorTensorB: bits,
+}
+
+const (
+	arith = iota + 1
+	bits
+)
+
+// checkOps: an operator of the bitwise class needs the opcode that works on raw bits, and that opcode takes no other but
+// bypass.
+func checkOps(c target.Class, in *Inst) error {
+	want := bitForm[in.Opcode]
+	if want == 0 {
+		return nil
+	}
+	for _, op := range [2]target.AluOp{in.Op0, in.Op1} {
+		if op != target.AluBypass && op.Bitwise() != (want == bits) {
+			return target.Errorf(c, "%s: %s is of the other class of operators (raw bits, or fp32)", in.Opcode, op)
+		}
+	}
+	return nil
+}
+
 // checkOpcode holds the rules of single forms.
 func checkOpcode(c target.Class, g int, in *Inst) error {
+	if err := checkOps(c, in); err != nil {
+		return err
+	}
 	switch in.Opcode {
 	case OpLoadWeights, OpMatmul, OpMatmulSparse, OpLoadTags, OpLoadWeightsMx, OpMatmulMx:
 		return checkPE(c, g, in)

@@ -2,6 +2,7 @@ package isa
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -59,6 +60,34 @@ func TestDecodeStrict(t *testing.T) {
 			t.Fatal("length byte 0x0F passes")
 		}
 	})
+}
+
+// TestDisasm pins the text of every golden bundle, of what does not decode, and of a torn stream.
+func TestDisasm(t *testing.T) {
+	var got []byte
+	for _, tab := range [][]golden{goldenPE, goldenAct, goldenALU, goldenSpecial, goldenControl} {
+		for i := range tab {
+			b := tab[i].bundle(t)
+			got = append(Disasm(tab[i].levels[0], &b, got), '\n')
+		}
+	}
+	var stream []byte
+	for _, b := range []Bundle{{0xA4, 0x10}, {0x85, 0x10, 0, 0, 1}, {0x30, 0x10}, {0xFF, 0xFF}, {0x46, 0x10}} {
+		stream = append(stream, b[:]...)
+	}
+	got = DisasmStream(30, append(stream, 1, 2, 3), got)
+	if *update {
+		if err := os.WriteFile("testdata/disasm.txt", got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/disasm.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("text differs from testdata/disasm.txt (-update rewrites it):\n%s", got)
+	}
 }
 
 func TestUnknownOpcodes(t *testing.T) {
@@ -134,6 +163,8 @@ func TestEncodeErrors(t *testing.T) {
 			func(in *Inst) { in.Imm2Src = 1 }, "alpha is set, but Exp does not read it"},
 		{"quadrant", 40, Inst{Opcode: OpActivate, Func: target.ActExp, DtSrc: target.Float32, DtSrc1: target.Float32, DtDst: target.Float32, Parts: 1, Src: sb, Dst: sb},
 			func(in *Inst) { in.Imm1 = SBAddr(64, 0) }, "scalar 1 points into quadrant 2, the operand it goes with is in 0"},
+		{"bits", 20, Inst{Opcode: OpTensorScalar, Op0: target.AluBitAnd, DtSrc: target.Int32, DtDst: target.Int32, Parts: 1, Src: sb, Dst: sb},
+			func(in *Inst) {}, "bitwise_and is of the other class"},
 		{"axes", 20, Inst{Opcode: OpTensorReduce, DtSrc: target.Float32, DtDst: target.Float32, Parts: 1, Src: sb, Dst: Pack(Desc{Addr: sb.Addr})},
 			func(in *Inst) {}, "0 innermost axes times 1 results is 1 elements, in has 64"},
 	} {

@@ -146,13 +146,33 @@ func appendField(dst []byte, f *field, in *Inst) []byte {
 		if v == 0 && f.lo == 0 {
 			return dst[:at]
 		}
-		if f.kind == kU64 {
+		switch {
+		case f.mem == mFlags:
+			dst = appendFlags(dst, uint8(v))
+		case f.flags&fHex != 0 || f.mem == mVariant && v > 0xF:
+			dst = append(dst, "0x"...)
+			dst = strconv.AppendUint(dst, uint64(v), 16)
+		case f.kind == kU64:
 			dst = strconv.AppendUint(dst, uint64(v), 10)
-		} else {
+		default:
 			dst = strconv.AppendInt(dst, v, 10)
 		}
 	}
 	return append(dst, ' ')
+}
+
+// appendFlags spells accumulation flags by name.
+func appendFlags(dst []byte, v uint8) []byte {
+	for i, name := range [3]string{"start", "stop", "accumulate"} {
+		if v>>i&1 == 0 {
+			continue
+		}
+		if v&(1<<i-1) != 0 {
+			dst = append(dst, '|')
+		}
+		dst = append(dst, name...)
+	}
+	return dst
 }
 
 func appendPlace(dst []byte, a uint32) []byte {

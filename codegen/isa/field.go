@@ -62,6 +62,7 @@ const (
 	fIndirect             // ADDR4 bit 29 is allowed: the address of an index list
 	fVector               // one run of 8 elements
 	fQuiet                // the disassembler shows it as part of another field
+	fHex                  // bits rather than a number: shown in hex
 )
 
 // field is one field of a form. off is the byte offset in the bundle; n the rank of a descriptor or the bytes of a name;
@@ -164,6 +165,13 @@ func u8of(name string, off uint8, mem uint16, vals ...uint) field {
 	for _, v := range vals {
 		f.set |= 1 << v
 	}
+	return f
+}
+
+// bits32 is a word of raw bits.
+func bits32(name string, off uint8, mem uint16) field {
+	f := num(name, kU32, off, mem)
+	f.flags = fHex
 	return f
 }
 

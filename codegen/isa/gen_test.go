@@ -114,6 +114,9 @@ func (q *gen) scalars() {
 		case kAlu:
 			var ops []target.AluOp
 			for op := target.AluOp(0); op < target.NumAluOps; op++ {
+				if want := bitForm[in.Opcode]; want != 0 && op != target.AluBypass && op.Bitwise() != (want == bits) {
+					continue
+				}
 				if op.LegalOn(gens[q.g].Level) {
 					ops = append(ops, op)
 				}
