@@ -139,6 +139,11 @@ func (l *lowering) emitValue(t *tile, i int, c0, n int64, psum ir.Arg) {
 		} else {
 			l.copyTo(no.arg, out, false)
 		}
+		if r.dt.Size() == 8 {
+			// The predicate holds for both halves of an element.
+			l.emit(ir.OpCopyPredicated, target.EngineDVE, []ir.Arg{l.halves(yes.arg, true), l.halves(p.arg, false)}, []ir.Arg{l.halves(out, true)})
+			return
+		}
 		l.emit(ir.OpCopyPredicated, target.EngineDVE, []ir.Arg{yes.arg, p.arg}, []ir.Arg{out})
 	case vCopy:
 		x := arg(0)
@@ -182,6 +187,23 @@ func (l *lowering) lowBits(x ir.Arg, dt target.Dtype) ir.Arg {
 	}
 	ap.Dtype = dt
 	return ir.Arg{Kind: ir.ArgAP, Dtype: dt, Ref: uint32(l.m.APs.Add(ap))}
+}
+
+// halves walks each element of a tile twice: its 32-bit halves, or the element itself again.
+func (l *lowering) halves(x ir.Arg, wide bool) ir.Arg {
+	ap := *l.m.APs.At(x.AP())
+	n := ap.NPairs()
+	pair := ir.Pair{Step: 0, Num: 2}
+	if wide {
+		pair.Step = 1
+		ap.Dtype = target.Int32
+		ap.Off *= 2
+		for i := range n {
+			ap.Pairs[i].Step *= 2
+		}
+	}
+	ap.Pairs[n] = pair
+	return ir.Arg{Kind: ir.ArgAP, Dtype: ap.Dtype, Ref: uint32(l.m.APs.Add(ap))}
 }
 
 // emitIota writes the running numbers of a tile.

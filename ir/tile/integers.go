@@ -270,5 +270,37 @@ func (l *lowering) convert(n graph.Node, x view, from, to graph.Dtype) view {
 		}
 		return l.ranged(l.cast(dt, dims, x), tlo, thi)
 	}
+	if from.Bits() > 8 || fromInt {
+		if o := overflows[to]; o.limit != 0 {
+			return l.castOver(dt, dims, x, o.limit, o.pos, o.neg)
+		}
+		if to.IsFloat() && to.Bits() <= 8 {
+			l.badType(n, to, "conversions to it are not lowered")
+			return view{}
+		}
+	}
 	return l.cast(dt, dims, x)
+}
+
+// overflows says from which magnitude on a conversion leaves a narrow float type, and what it then gives. Engines saturate.
+var overflows = map[graph.Dtype]struct {
+	limit    float32
+	pos, neg uint64
+}{
+	graph.F8E4M3FN: {math.Nextafter32(464, 465), 0x7f, 0xff}, // 464 is the tie below the first missing value, and even
+	graph.F8E5M2:   {61440, 0x7c, 0xfc},
+}
+
+// castOver converts x, and writes what stands for overflow where |x| ≥ limit.
+func (l *lowering) castOver(dt target.Dtype, dims []int64, x view, limit float32, pos, neg uint64) view {
+	y := l.cast(dt, dims, x)
+	for _, o := range []struct {
+		op   target.AluOp
+		at   float32
+		bits uint64
+	}{{target.AluGE, limit, pos}, {target.AluLE, -limit, neg}} {
+		p := l.pred(l.ts(o.op, target.Uint8, dims, x, o.at))
+		y = l.add(valueRow{op: vSel, dt: dt}, dims, p, l.splat(dt, o.bits, 0, 0, 0, dims), y)
+	}
+	return y
 }

@@ -183,8 +183,14 @@ func (l *lowering) pad(n graph.Node) view {
 	fill = l.stored(fill, dt)
 	a, b := l.vals.At(x.root), l.vals.At(fill.root)
 	info := piecesInfo{fill: fill, pieces: []piece{{src: x}}}
-	return l.assemble(valueRow{dt: dt, lo: min(a.lo, b.lo), hi: max(a.hi, b.hi)}, dims, info, func(whole *view, _ int) view {
+	if !l.isSplat(&fill) {
+		info = piecesInfo{pieces: []piece{{src: fill.broadcast(nil, dims)}, {src: x}}}
+	}
+	return l.assemble(valueRow{dt: dt, lo: min(a.lo, b.lo), hi: max(a.hi, b.hi)}, dims, info, func(whole *view, k int) view {
 		w := *whole
+		if k < len(info.pieces)-1 {
+			return w
+		}
 		for i := range dims {
 			w = w.sliced(i, start[i], x.dims[i], step[i])
 		}
