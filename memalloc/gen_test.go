@@ -2,8 +2,7 @@ package memalloc
 
 import (
 	"fmt"
-	"hash/fnv"
-	"testing"
+	"slices"
 
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -188,82 +187,76 @@ func random(t *rapid.T, n int) *program {
 	return p
 }
 
-// cell is one 4-byte word of one partition: of a location where it has no address yet or its own address space, else of the
-// memory.
-type cell struct {
+// row is one partition of a location that has no address yet or an address space of its own, else of the memory.
+type row struct {
 	region ir.Loc
 	space  target.Space
 	part   int32
-	word   int64
 }
 
 // machine executes a program on symbols: a computed word is a hash of the instruction and of all its operands' words, a copied
-// word is itself. Two programs that save the same symbols compute the same. Words are 4 bytes; patterns must be whole words.
+// word is itself. Two programs that save the same symbols compute the same. Words are 4 bytes, 0 is one that nothing wrote;
+// patterns must be whole words.
 type machine struct {
 	m   *ir.Module
-	mem map[cell]uint64
+	mem map[row][]uint64
 	err error
+
+	offs, next []int64
+	words      []uint64
 }
 
-// cells are the words that a pattern touches, in pattern order.
-func (x *machine) cells(ap ir.AP) []cell {
+// pattern splits an access into rows and the words in each, in pattern order.
+func (x *machine) pattern(ap ir.AP) (first row, parts int, offs []int64) {
 	m := x.m
 	a := m.APs.At(ap)
 	l := m.Locs.At(a.Loc)
-	c := cell{region: a.Loc, space: l.Space}
+	first = row{region: a.Loc, space: l.Space}
 	base := int64(0)
 	if k := m.Sets.At(l.Set).Kind; l.Flags&ir.LocAllocated != 0 {
 		base = l.Addr
 		if l.Space != target.SpaceDRAM || k == ir.KindInternal {
-			c.region = 0
+			first.region = 0
 		}
-		c.part = int32(l.Base)
+		first.part = int32(l.Base)
 		base += int64(l.Bank) * target.PSUMBankPitch
 	}
 	esz := int64(a.Dtype.Size())
 	if esz != 4 {
 		panic("the test machine knows words only")
 	}
-	free := a.Free(l.Space)
-	offs := []int64{base + a.Off*esz}
-	for _, p := range free {
-		var next []int64
-		for _, o := range offs {
-			for k := range int64(p.Num) {
-				next = append(next, o+k*int64(p.Step)*esz)
-			}
-		}
-		offs = next
-	}
-	parts := 1
+	parts = 1
+	size := l.Bytes
 	if l.Space.OnChip() {
 		parts = int(a.Parts)
+		first.part += int32(a.Start)
 		if int64(a.Pairs[0].Step)*esz != l.Bytes || int(a.Pairs[0].Num) != parts {
 			x.fail("%s: partition axis %v of a row of %d bytes", m.LocName(a.Loc), a.Pairs[0], l.Bytes)
 		}
 		if int(a.Start)+parts > int(l.Parts) {
 			x.fail("%s: partitions [%d, %d) of %d", m.LocName(a.Loc), a.Start, int(a.Start)+parts, l.Parts)
 		}
+	} else {
+		size *= int64(max(1, l.Parts))
 	}
-	var out []cell
-	for p := range parts {
-		for _, o := range offs {
-			rel, size := o-base, l.Bytes
-			if !l.Space.OnChip() {
-				size *= int64(max(1, l.Parts))
+	x.offs = append(x.offs[:0], a.Off)
+	for _, p := range a.Free(l.Space) {
+		x.next = x.next[:0]
+		for _, o := range x.offs {
+			for k := range int64(p.Num) {
+				x.next = append(x.next, o+k*int64(p.Step))
 			}
-			if rel < 0 || rel+esz > size || o%4 != 0 {
-				x.fail("%s: byte %d of %d", m.LocName(a.Loc), rel, size)
-			}
-			d := c
-			if l.Space.OnChip() {
-				d.part += int32(a.Start) + int32(p)
-			}
-			d.word = o / 4
-			out = append(out, d)
 		}
+		x.offs, x.next = x.next, x.offs
 	}
-	return out
+	for k, o := range x.offs {
+		if o < 0 || (o+1)*4 > size {
+			x.fail("%s: word %d of %d bytes", m.LocName(a.Loc), o, size)
+			return first, 0, nil
+		}
+		x.offs[k] = o + base/4
+	}
+	return first, parts, x.offs
 }
 
 func (x *machine) fail(format string, args ...any) {
@@ -272,66 +265,78 @@ func (x *machine) fail(format string, args ...any) {
 	}
 }
 
-func (x *machine) read(i ir.Inst, a ir.Arg) []uint64 {
+// read appends the words of an operand to the instruction's.
+func (x *machine) read(i ir.Inst, a ir.Arg) {
 	if a.AP() == 0 {
-		return nil
+		return
 	}
-	var out []uint64
-	for _, c := range x.cells(a.AP()) {
-		v, ok := x.mem[c]
-		if !ok {
-			if l := x.m.Locs.At(c.region); c.region != 0 && x.m.Sets.At(l.Set).Kind.IsInput() {
-				v = hash(uint64(c.region), uint64(c.word))
-			} else {
-				x.fail("%s reads %s, which nothing wrote (partition %d word %d)", x.m.InstName(i), x.m.LocName(x.m.LocOf(a)), c.part, c.word)
+	r, parts, offs := x.pattern(a.AP())
+	input := r.region != 0 && x.m.Sets.At(x.m.Locs.At(r.region).Set).Kind.IsInput()
+	for range parts {
+		mem := x.mem[r]
+		for _, o := range offs {
+			v := uint64(0)
+			if input {
+				v = hash(uint64(r.region), uint64(o))
+			} else if o < int64(len(mem)) {
+				v = mem[o]
 			}
+			if v == 0 {
+				x.fail("%s reads %s, which nothing wrote (partition %d word %d)", x.m.InstName(i), x.m.LocName(x.m.LocOf(a)), r.part, o)
+			}
+			x.words = append(x.words, v)
 		}
-		out = append(out, v)
+		r.part++
 	}
-	return out
 }
 
-func hash(vs ...uint64) uint64 {
-	h := fnv.New64a()
-	var b [8]byte
-	for _, v := range vs {
-		for k := range b {
-			b[k] = byte(v >> (8 * k))
-		}
-		h.Write(b[:])
-	}
-	return h.Sum64()
+func hash(h, v uint64) uint64 {
+	h = (h ^ v) * 0x9e3779b97f4a7c15
+	return (h ^ h>>29) | 1
 }
 
-// run executes the function and returns what it leaves in the outputs.
-func run(m *ir.Module, f ir.Func) (map[cell]uint64, error) {
-	x := &machine{m: m, mem: map[cell]uint64{}}
+// execute runs the function and returns what it leaves in the outputs.
+func execute(m *ir.Module, f ir.Func) (map[row][]uint64, error) {
+	x := &machine{m: m, mem: map[row][]uint64{}}
 	for _, blk := range m.BlocksOf(f) {
 		for _, i := range m.OrderOf(blk) {
 			r := m.Insts.At(i)
-			var in []uint64
+			x.words = x.words[:0]
 			for _, a := range m.Ins(i) {
-				in = append(in, x.read(i, a)...)
+				x.read(i, a)
 			}
 			copies := r.Op.IsDMA() || r.Op == ir.OpTensorCopy
 			for _, a := range m.Outs(i) {
 				if r.Op.Is(ir.FlagReadsDst) || r.Op.Is(ir.FlagMatmul) && m.AttrInt(i, ir.KeyAccumulationFlag)&1 == 0 {
-					in = append(in, x.read(i, a)...)
+					x.read(i, a)
 				}
 			}
-			h := hash(append([]uint64{uint64(i)}, in...)...)
+			h := uint64(i)
+			for _, v := range x.words {
+				h = hash(h, v)
+			}
 			for _, a := range m.Outs(i) {
-				cs := x.cells(a.AP())
-				if copies && len(cs) != len(in) {
-					x.fail("%s copies %d words to %d", m.InstName(i), len(in), len(cs))
+				to, parts, offs := x.pattern(a.AP())
+				if copies && parts*len(offs) != len(x.words) {
+					x.fail("%s copies %d words to %d", m.InstName(i), len(x.words), parts*len(offs))
 					break
 				}
-				for k, c := range cs {
-					if copies {
-						x.mem[c] = in[k]
-					} else {
-						x.mem[c] = hash(h, uint64(k))
+				k := 0
+				for range parts {
+					mem := x.mem[to]
+					for _, o := range offs {
+						for int64(len(mem)) <= o {
+							mem = append(mem, 0)
+						}
+						if copies {
+							mem[o] = x.words[k]
+						} else {
+							mem[o] = hash(h, uint64(k))
+						}
+						k++
 					}
+					x.mem[to] = mem
+					to.part++
 				}
 			}
 			if x.err != nil {
@@ -339,10 +344,10 @@ func run(m *ir.Module, f ir.Func) (map[cell]uint64, error) {
 			}
 		}
 	}
-	out := map[cell]uint64{}
-	for c, v := range x.mem {
-		if c.region != 0 && c.space == target.SpaceDRAM && m.Sets.At(m.Locs.At(c.region).Set).Kind.IsOutput() {
-			out[c] = v
+	out := map[row][]uint64{}
+	for r, v := range x.mem {
+		if r.region != 0 && r.space == target.SpaceDRAM && m.Sets.At(m.Locs.At(r.region).Set).Kind.IsOutput() {
+			out[r] = v
 		}
 	}
 	return out, nil
@@ -435,15 +440,13 @@ func bounds(m *ir.Module, f ir.Func, sbBytes, strip int64, banks int) error {
 	return nil
 }
 
-func same(t interface{ Fatalf(string, ...any) }, a, b map[cell]uint64) {
+func same(t interface{ Fatalf(string, ...any) }, a, b map[row][]uint64) {
 	if len(a) != len(b) {
-		t.Fatalf("%d words of output, %d after allocation", len(a), len(b))
+		t.Fatalf("%d outputs, %d after allocation", len(a), len(b))
 	}
-	for c, v := range a {
-		if b[c] != v {
-			t.Fatalf("output word %+v differs after allocation", c)
+	for r, v := range a {
+		if !slices.Equal(v, b[r]) {
+			t.Fatalf("output %s differs after allocation", r.region)
 		}
 	}
 }
-
-var _ = testing.Short

@@ -14,12 +14,12 @@ func TestRandomProgramsFit(t *testing.T) {
 	var ws Workspace
 	rapid.Check(t, func(t *rapid.T) {
 		p := random(t, rapid.IntRange(1, 60).Draw(t, "n"))
-		before, err := run(&p.m, p.f)
+		before, err := execute(&p.m, p.f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		placeAll(t, p, &ws, Options{})
-		after, err := run(&p.m, p.f)
+		after, err := execute(&p.m, p.f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package memalloc
 
 import (
 	"math/bits"
+	"time"
 
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -52,6 +53,17 @@ func (b *banks) Place(n uint32, neighbours []uint32) bool {
 	return false
 }
 
+// starts is the number of banks at which a run may begin.
+func (b *banks) starts(span, block int) (n int) {
+	a1, a2 := bankAlign(block)
+	for at := 0; at+span <= b.n; at++ {
+		if (at%a1 == 0 || at%a2 == 0) && b.taken&bankMask(at, span) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func bankMask(at, span int) uint64 { return (1<<span - 1) << at }
 
 // PSUM places every PSUM set of the function in banks, spilling to SBUF where they do not suffice, and sets FuncPsumPlaced.
@@ -59,15 +71,18 @@ func bankMask(at, span int) uint64 { return (1<<span - 1) << at }
 // there are; regalloc.TimeoutError.
 func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 	nb := opt.banks(m.Gen)
-	mt := Metrics{Space: target.SpacePSUM, Capacity: int64(nb)}
-	{
+	mt := ws.begin(m, f, "PSUM", &opt)
+	*mt = Metrics{Space: target.SpacePSUM, Capacity: int64(nb)}
+	defer ws.spill.end()
+	began := time.Now()
+	for {
 		var err error
 		if mt.Unused, err = ws.linearise(m, f, &opt); err != nil {
-			return mt, err
+			return *mt, err
 		}
 		ws.ranges.Build(m, &ws.lin, target.SpacePSUM, ssa.BySet, nil)
 		if err := ws.psumProblem(m, nb, &opt); err != nil {
-			return mt, err
+			return *mt, err
 		}
 		mt.Iterations++
 		s := &ws.solver
@@ -79,17 +94,21 @@ func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 			regalloc.Select(s, &ws.psum, &ws.result)
 		}
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
-		ws.psumDemand(&mt, nb)
-		if len(ws.result.Stuck)+len(ws.result.Unplaced) > 0 {
-			return mt, ws.overflow(m, &mt, ws.firstFailure())
+		ws.psumDemand(mt, nb)
+		if done, err := ws.settled(m, &opt, mt); err != nil {
+			return *mt, err
+		} else if done {
+			break
 		}
+		ws.spillPSUM(m)
+		mt.SpillTime = time.Since(began)
 	}
 	if err := ws.check.banks(m, ws.ranges.Units, &ws.psum); err != nil {
-		return mt, err
+		return *mt, err
 	}
-	ws.commitPSUM(m, &mt, nb)
+	ws.commitPSUM(m, mt, nb)
 	m.Funcs.At(f).Flags |= ir.FuncPsumPlaced
-	return mt, nil
+	return *mt, nil
 }
 
 // psumProblem describes the units to the solver.
@@ -126,8 +145,13 @@ func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
 		if u.Flags&ssa.Placed != 0 {
 			g.base[i], g.mask[i] = l.Bank, bankMask(int(l.Bank), span)
 		}
+		// Room and denials count aligned starts. For a tile of one bank this is banks − own − Σ neighbours ≥ 0.
+		shift := uint8(0)
+		if a, b := bankAlign(block); a == b {
+			shift = uint8(bits.TrailingZeros(uint(a)))
+		}
 		s.Nodes[i] = regalloc.Node{
-			Cost: regalloc.Infinite, Room: int64(free - span + 1), Bytes: int64(span) * int64(m.Gen.BankBytes),
+			Cost: ws.psumCost(m, u), Room: int64(g.starts(span, block)), Own: int32(span + 1<<shift - 2), Shift: shift, Bytes: int64(span) * int64(m.Gen.BankBytes),
 			Len: int32(span), Fixed: u.Flags&ssa.Placed != 0,
 		}
 	}

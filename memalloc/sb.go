@@ -3,6 +3,7 @@ package memalloc
 import (
 	"cmp"
 	"math/bits"
+	"time"
 
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -73,6 +74,8 @@ type place struct {
 type rects struct {
 	n     int // granules
 	floor int // granules at the bottom that nobody may have
+	// tight is the second try: least alignment, and no height is kept whole for others.
+	tight bool
 	small int // shorter units than this are placed from the bottom
 	at    []place
 	words []uint64 // four quadrants, two halves, the whole, one scratch: nw words each
@@ -114,10 +117,10 @@ func (r *rects) Place(n uint32, neighbours []uint32) bool {
 	} else {
 		r.draw(neighbours)
 	}
-	if r.try(p, p.shift) {
+	if !r.tight && r.try(p, p.shift) {
 		return true
 	}
-	return p.least < p.shift && r.try(p, p.least)
+	return (r.tight || p.least < p.shift) && r.try(p, p.least)
 }
 
 // draw fills the strips of quadrants, halves and the whole.
@@ -147,7 +150,7 @@ func or(dst, a, b []uint64) {
 
 // try walks the cascade of free pools: for 32 partitions what only a half offers, then what the whole height offers, then any
 // quarter; for 64 the whole height, then any half. Full height and at least a 48th of the memory goes from the top down, the
-// rest from the bottom up, so that long and short tensors meet in the middle.
+// rest from the bottom up, so that long and short tensors meet in the middle. When tight, only the lowest offset counts.
 func (r *rects) try(p *place, shift uint8) bool {
 	length := int(p.hi - p.lo)
 	whole := r.strip(stripWhole)
@@ -167,7 +170,7 @@ func (r *rects) try(p *place, shift uint8) bool {
 		}
 	}
 	cands := candidates(p.class)
-	if p.class < class64 {
+	if p.class < class64 && !r.tight {
 		// A half that is free where the other half is not: taken means the half is taken, or both are free.
 		temp := r.strip(stripTemp)
 		for _, b := range cands {
@@ -182,9 +185,11 @@ func (r *rects) try(p *place, shift uint8) bool {
 			return p.put(best, length, quads)
 		}
 	}
-	consider(whole, cands[0])
-	if best >= 0 {
-		return p.put(best, length, quads)
+	if !r.tight {
+		consider(whole, cands[0])
+		if best >= 0 {
+			return p.put(best, length, quads)
+		}
 	}
 	for _, b := range cands {
 		w := r.strip(bits.TrailingZeros8(b))
@@ -236,37 +241,63 @@ func quadsOf(base uint8, parts uint32) uint8 {
 // undefined uses; Limit when the operands of one instruction do not fit together; regalloc.TimeoutError.
 func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 	size := opt.sbBytes(m.Gen) &^ (granule - 1)
-	mt := Metrics{Space: target.SpaceSB, Capacity: size}
-	{
+	mt := ws.begin(m, f, "SBUF", &opt)
+	*mt = Metrics{Space: target.SpaceSB, Capacity: size}
+	defer ws.spill.end()
+	began := time.Now()
+	for {
 		var err error
 		if mt.Unused, err = ws.linearise(m, f, &opt); err != nil {
-			return mt, err
+			return *mt, err
 		}
 		ws.ranges.Build(m, &ws.lin, target.SpaceSB, ssa.BySlot, nil)
 		if err := ws.sbProblem(m, size, &opt); err != nil {
-			return mt, err
+			return *mt, err
 		}
 		mt.Iterations++
 		s := &ws.solver
 		s.Simplify()
-		regalloc.Select(s, &ws.sb, &ws.result)
-		if len(ws.result.Stuck) > 0 {
-			ws.resetRects()
-			s.InfiniteBySize()
-			regalloc.Select(s, &ws.sb, &ws.result)
-		}
+		ws.selectSB()
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
-		ws.sbDemand(&mt)
-		if len(ws.result.Stuck)+len(ws.result.Unplaced) > 0 {
-			return mt, ws.overflow(m, &mt, ws.firstFailure())
+		ws.sbDemand(mt)
+		if done, err := ws.settled(m, &opt, mt); err != nil {
+			return *mt, err
+		} else if done {
+			break
 		}
+		ws.spillSB(m)
+		mt.SpillTime = time.Since(began)
 	}
 	if err := ws.check.rects(m, ws.ranges.Units, &ws.sb, ws.strip(m, &opt)); err != nil {
-		return mt, err
+		return *mt, err
 	}
-	ws.commitSB(m, &mt)
+	ws.commitSB(m, mt)
 	m.Funcs.At(f).Flags |= ir.FuncSBPlaced
-	return mt, nil
+	return *mt, nil
+}
+
+// selectSB places what Simplify stacked: once as the rules say; before anything is spilled, once more without those that only
+// save bus cycles or keep heights whole; and if that strands what must not be spilled, with the largest of it first.
+func (ws *Workspace) selectSB() {
+	s := &ws.solver
+	try := func(tight bool) (stuck bool) {
+		ws.resetRects()
+		ws.sb.tight = tight
+		regalloc.Select(s, &ws.sb, &ws.result)
+		return len(ws.result.Stuck) > 0
+	}
+	stuck := try(false)
+	if !stuck && len(ws.result.Unplaced) == 0 || !try(true) {
+		return
+	}
+	if !stuck {
+		try(false)
+		return
+	}
+	s.InfiniteBySize()
+	if try(true) {
+		try(false)
+	}
 }
 
 // strip is the runtime's bytes at the bottom of SB that no location of the function stands for.
@@ -325,6 +356,7 @@ func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
 // sbUse is what the accesses of a unit say about it.
 type sbUse struct {
 	matmul bool // an operand of a matmul
+	tied   bool // one scheduling unit writes bytes and then reads them with others
 	points int  // distinct points with an access
 	reads  int
 	writes int
@@ -333,10 +365,15 @@ type sbUse struct {
 func (ws *Workspace) use(m *ir.Module, u *ssa.Unit) (r sbUse) {
 	last := ^ssa.Point(0)
 	for k := range u.Count {
-		for _, a := range ws.lin.Of(u.Loc(k)) {
+		acc := ws.lin.Of(u.Loc(k))
+		for i := range acc {
+			a := &acc[i]
 			if a.At != last {
 				r.points++
 				last = a.At
+			}
+			if i > 0 && a.Flags&ssa.Read != 0 && m.Insts.At(a.Inst).Flags&ir.InstUnit != 0 {
+				r.tied = r.tied || ws.tied(m, &acc[i-1], a)
 			}
 			if a.Flags&ssa.Read != 0 {
 				r.reads++
@@ -348,6 +385,17 @@ func (ws *Workspace) use(m *ir.Module, u *ssa.Unit) (r sbUse) {
 		}
 	}
 	return r
+}
+
+// tied reports a read of bytes that an access before it in the same scheduling unit wrote in part: nothing can come between the
+// two, so the value can be neither saved nor loaded there.
+func (ws *Workspace) tied(m *ir.Module, before, a *ssa.Access) bool {
+	if before.Flags&ssa.Write == 0 || before.At == a.At || head(m, &ws.lin, before.At) != head(m, &ws.lin, a.At) ||
+		(before.Flags|a.Flags)&ssa.Symbolic != 0 {
+		return false
+	}
+	w, r := m.FootprintOf(apOf(m, before.Arg)), m.FootprintOf(apOf(m, a.Arg))
+	return w != r && !w.Contains(&r)
 }
 
 // heightClass is the class of a unit. The rows of the array are the partitions of both matmul operands, so what a matmul reads
@@ -385,14 +433,18 @@ func sbShift(g *target.Generation, l *ir.LocRow, opt *Options, efficiency bool) 
 func (ws *Workspace) sbCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, use sbUse, opt *Options) int64 {
 	set := m.Sets.At(u.Set)
 	switch {
-	case u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0, u.Count > 1, set.Flags&ir.SetReload != 0,
+	case u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0, set.Count > 1, set.Flags&ir.SetReload != 0, use.tied,
 		opt.NoSpillHint && set.Flags&ir.SetNoSpill != 0:
 		return regalloc.Infinite
 	case use.points == int(u.End-u.Start) && !ws.partial(m, u, l):
 		// An instruction that touches all of it stands at every point of its range: nothing would become shorter.
 		return regalloc.Infinite
 	}
-	return int64(use.reads+use.writes) * dramCost(m.Gen, l, set.Dtype.Size())
+	n := int64(use.reads)
+	if _, ok := ws.remat(m, u); !ok {
+		n += int64(use.writes)
+	}
+	return n * dramCost(m.Gen, l, set.Dtype.Size())
 }
 
 // partial reports whether every access touches at most half of the location, so that cutting it up helps.

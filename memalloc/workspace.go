@@ -16,6 +16,7 @@ type Workspace struct {
 	solver regalloc.Solver
 	result regalloc.Result
 	segs   []regalloc.Seg
+	guard  regalloc.Guard
 
 	psum banks
 	sb   rects
@@ -23,6 +24,7 @@ type Workspace struct {
 
 	check checker
 	live  liveScan
+	spill spiller
 }
 
 // linearise rebuilds the points and refuses undefined uses. unused is the number of values that nothing reads.
@@ -30,6 +32,37 @@ func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused in
 	ws.lin.Build(m, f)
 	faults := ws.lin.Check(m)
 	return faults.Unused, faults.Err(m, f, opt.Strict)
+}
+
+// begin starts one call of a spilling allocator. The metrics are the workspace's.
+func (ws *Workspace) begin(m *ir.Module, f ir.Func, what string, opt *Options) *Metrics {
+	ws.spill.begin(m, f, opt)
+	ws.guard = regalloc.Guard{What: what, Limit: opt.Watchdog}
+	ws.guard.Start()
+	return &ws.spill.mt
+}
+
+// unplacedBytes is what found no place, bytes times partitions of its band.
+func (ws *Workspace) unplacedBytes() int64 {
+	n := int64(0)
+	for _, i := range ws.result.Unplaced {
+		n += ws.solver.Nodes[i].Bytes
+	}
+	for _, i := range ws.result.Stuck {
+		n += ws.solver.Nodes[i].Bytes
+	}
+	return n
+}
+
+// settled ends a round: done when everything has a place, an error when spilling cannot help or may not.
+func (ws *Workspace) settled(m *ir.Module, opt *Options, mt *Metrics) (done bool, err error) {
+	if len(ws.result.Stuck) == 0 && len(ws.result.Unplaced) == 0 {
+		return true, nil
+	}
+	if len(ws.result.Unplaced) == 0 || opt.NoSpill {
+		return false, ws.overflow(m, mt, ws.firstFailure())
+	}
+	return false, ws.guard.Next(ws.unplacedBytes(), true)
 }
 
 // segments makes the interference problem of the current units: one segment each, in order of start.

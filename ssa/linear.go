@@ -1,6 +1,8 @@
 package ssa
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/rosmar-compiler/rosmar/arena"
@@ -177,6 +179,21 @@ func (l *Linear) Of(loc ir.Loc) []Access {
 	}
 	return l.acc[l.off[loc]:l.off[loc+1]:l.off[loc+1]]
 }
+
+// WrittenIn reports a write to a location at a point in [from, to).
+func (l *Linear) WrittenIn(loc ir.Loc, from, to Point) bool {
+	acc := l.Of(loc)
+	k, _ := slices.BinarySearchFunc(acc, from, func(a Access, p Point) int { return cmp.Compare(a.At, p) })
+	for ; k < len(acc) && acc[k].At < to; k++ {
+		if acc[k].Flags&Write != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Aliased reports a location that shares bytes with another by an alias relation. Known after Check.
+func (l *Linear) Aliased(loc ir.Loc) bool { return l.aliased.Get(loc) }
 
 // All are all accesses in program order with the location of each. Not to be written.
 func (l *Linear) All() ([]Access, []ir.Loc) { return l.flat, l.locs }

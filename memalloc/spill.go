@@ -1,0 +1,521 @@
+package memalloc
+
+import (
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ssa"
+)
+
+// home is where the bytes of a spilled value live. A byte at (partition, byte) of the value is at (partition + part, byte + lo)
+// of the home, rows of row bytes.
+type home struct {
+	loc  ir.Loc
+	part int32
+	lo   int64
+	row  int64
+}
+
+// box is a rectangle of a location: partitions × bytes.
+type box struct {
+	p0, p1 int32
+	lo, hi int64
+}
+
+func (b *box) add(o box) {
+	if b.p0 == b.p1 {
+		*b = o
+		return
+	}
+	b.p0, b.p1, b.lo, b.hi = min(b.p0, o.p0), max(b.p1, o.p1), min(b.lo, o.lo), max(b.hi, o.hi)
+}
+
+func boxOf(f *ir.Footprint) box { return box{f.P0, f.P1, f.Lo, f.Hi} }
+
+// dense is the footprint of a whole box.
+func (b box) dense(like *ir.Footprint) ir.Footprint {
+	return ir.Footprint{Space: like.Space, Region: like.Region, P0: b.p0, P1: b.p1, Lo: b.lo, Hi: b.hi, Run: b.hi - b.lo}
+}
+
+// visit is one access of the value that is being spilled.
+type visit struct {
+	fp    ir.Footprint
+	at    ssa.Point
+	unit  ssa.Point // first point of its scheduling unit
+	write bool
+	read  bool
+	load  bool // its bytes must be loaded first
+	save  bool // its bytes must be saved after
+	// glued is a save of these bytes to the home, from an earlier round; clean is a load of bytes that stay where they came from.
+	glued  bool
+	clean  bool
+	matmul bool
+}
+
+// run is a stretch of visits that share one location.
+type run struct {
+	from, to int
+	box      box
+	dense    int // visit before which all that the run reads is loaded at once, -1 none
+	reads    box
+	idle     bool // nothing but clean loads
+}
+
+// maxValid is how many loaded or written regions of a run are remembered, the latest; older bytes are loaded again.
+const maxValid = 16
+
+// spiller rewrites values so that they live elsewhere and visit the memory.
+type spiller struct {
+	m   *ir.Module
+	f   ir.Func
+	opt Options
+	mt  Metrics
+
+	edits ir.Edits
+	homes arena.Column[ir.Set, home]
+	// cut marks copies for a run of accesses: when they are spilled again it is access by access.
+	cut     arena.Column[ir.Set, bool]
+	dropped arena.Column[ir.Set, bool]
+	fresh   []ir.Set
+	names   uint32 // last ordinal of a derived name
+
+	visits []visit
+	runs   []run
+	valid  []ir.Footprint
+	groups []group
+	open   []int // groups that have not stopped
+	list   []ir.Set
+}
+
+// begin starts the spilling of one call.
+func (sp *spiller) begin(m *ir.Module, f ir.Func, opt *Options) {
+	sp.m, sp.f, sp.opt, sp.mt = m, f, *opt, Metrics{}
+	sp.edits.Reset()
+	sp.homes.Reset()
+	sp.cut.Reset()
+	sp.dropped.Reset()
+	sp.fresh = sp.fresh[:0]
+	sp.names = 0
+}
+
+// end drops the reference to the module.
+func (sp *spiller) end() { sp.m = nil }
+
+// apply lays the round's changes into the function: instructions into the order, new sets into its list, dead ones out of it.
+func (sp *spiller) apply() {
+	m := sp.m
+	sp.edits.Apply(m)
+	sp.list = sp.list[:0]
+	for _, s := range m.SetsOf(sp.f) {
+		if !sp.dropped.Get(s) {
+			sp.list = append(sp.list, s)
+		}
+	}
+	sp.list = append(sp.list, sp.fresh...)
+	sp.fresh = sp.fresh[:0]
+	m.Funcs.At(sp.f).Sets = m.SetList.AddSlice(sp.list)
+	m.Funcs.At(sp.f).Flags &^= ir.FuncHasDeps
+}
+
+// newSet adds a set with one location that is derived from another.
+func (sp *spiller) newSet(of ir.Set, kind arena.Derive, class ir.TensorClass, space target.Space, parts int64, bytes int64, fl ir.SetFlag) (ir.Set, ir.Loc) {
+	m := sp.m
+	o := *m.Sets.At(of)
+	sp.names++
+	name := m.Names.Derived(o.Name, kind, sp.names)
+	esz := int64(max(1, o.Dtype.Size()))
+	dtype := o.Dtype
+	if bytes%esz != 0 {
+		dtype, esz = target.Uint8, 1
+	}
+	s := m.Sets.Add(ir.SetRow{
+		Name: name, Kind: ir.KindInternal, Class: class, Dtype: dtype, Func: sp.f, Count: 1, Origin: o.Origin,
+		Shape: m.Ints.Add(parts, bytes/esz), Flags: fl,
+	})
+	row := ir.LocRow{Name: name, Set: s, Space: space, Parts: uint32(parts), Bytes: bytes, Pack: -1, ID: -1}
+	if space == target.SpaceDRAM {
+		m.Sets.At(s).PartDim = -1
+		row.Parts, row.Bytes = 1, parts*bytes
+	}
+	l := m.Locs.Add(row)
+	m.Sets.At(s).First = l
+	sp.fresh = append(sp.fresh, s)
+	return s, l
+}
+
+// spillSB sends the values that found no place home and rewrites the function.
+func (ws *Workspace) spillSB(m *ir.Module) {
+	for _, i := range ws.result.Unplaced {
+		ws.spillValue(m, &ws.ranges.Units[i])
+	}
+	ws.spill.apply()
+}
+
+// spillValue cuts the live range of one value into runs of accesses, each with a location of its own.
+func (ws *Workspace) spillValue(m *ir.Module, u *ssa.Unit) {
+	sp := &ws.spill
+	again := sp.cut.Get(u.Set)
+	rm, isRemat := ws.remat(m, u)
+	sp.gather(&ws.lin, u, isRemat)
+	single := again || sp.opt.RunGap < 0
+	sp.cutRuns(single)
+	if !single && len(sp.runs) == 1 {
+		single = true
+		sp.cutRuns(true)
+	}
+	sp.plan(isRemat, &rm)
+
+	l := *m.Locs.At(u.First)
+	h := sp.homes.Get(u.Set)
+	if h.loc == 0 && !isRemat && sp.anyLoad() {
+		_, hl := sp.newSet(u.Set, arena.DeriveHome, ir.ClassTensor, target.SpaceDRAM, int64(l.Parts), l.Bytes, ir.SetSpillHome)
+		h = home{loc: hl, row: l.Bytes}
+		sp.mt.HomeBytes += int64(l.Parts) * l.Bytes
+	}
+	acc := ws.lin.Of(u.First)
+	for k := range sp.runs {
+		r := &sp.runs[k]
+		if r.idle { // nobody near needs these loads: everybody reloads
+			for v := r.from; v < r.to; v++ {
+				sp.edits.Delete(acc[v].Inst)
+			}
+			continue
+		}
+		fl, kind := ir.SetFlag(0), arena.DeriveSpill
+		if single {
+			fl = ir.SetReload
+		}
+		if sp.visits[r.from].load || r.dense == r.from {
+			kind = arena.DeriveReload
+		}
+		ts, tl := sp.newSet(u.Set, kind, ir.ClassNeuronSBTensor, target.SpaceSB, int64(r.box.p1-r.box.p0), r.box.hi-r.box.lo, fl)
+		if !single {
+			sp.cut.Set(ts, true)
+		}
+		if h.loc != 0 {
+			sp.homes.Set(ts, home{h.loc, h.part + r.box.p0, h.lo + r.box.lo, h.row})
+		}
+		for v := r.from; v < r.to; v++ {
+			vis := &sp.visits[v]
+			head := ws.lin.Insts[vis.unit]
+			if r.dense == v {
+				sp.reload(&rm, isRemat, &h, r, tl, r.reads.dense(&vis.fp), acc[v].Arg, head)
+			} else if vis.load {
+				sp.reload(&rm, isRemat, &h, r, tl, vis.fp, acc[v].Arg, head)
+			}
+			if vis.save {
+				sp.save(&h, r, tl, vis.fp, acc[v], ws.tail(vis.at))
+			}
+			sp.rebase(acc[v].Arg, r.box, tl)
+		}
+	}
+	if !again {
+		sp.mt.Spilled++
+		sp.mt.SpilledPerPart += l.Bytes
+		sp.mt.SpilledBytes += l.Bytes * int64(l.Parts)
+		if isRemat {
+			sp.mt.Remats++
+		}
+	}
+	sp.dropped.Set(u.Set, true)
+	m.Locs.At(u.First).Space = target.SpaceUnallocated
+}
+
+// gather lists the visits of a unit's location.
+func (sp *spiller) gather(lin *ssa.Linear, u *ssa.Unit, isRemat bool) {
+	m := sp.m
+	sp.visits = sp.visits[:0]
+	h := sp.homes.Get(u.Set)
+	for _, a := range lin.Of(u.First) {
+		v := visit{
+			fp: m.FootprintOf(apOf(m, a.Arg)), at: a.At, unit: head(m, lin, a.At),
+			write: a.Flags&ssa.Write != 0, read: a.Flags&ssa.Read != 0,
+		}
+		in := m.Insts.At(a.Inst)
+		v.matmul = in.Op.Is(ir.FlagMatmul)
+		if h.loc != 0 {
+			v.glued = v.read && in.Flags&ir.InstSpill != 0 && m.LocOf(m.Outs(a.Inst)[0]) == h.loc
+			v.clean = v.write && in.Flags&ir.InstReload != 0 && m.LocOf(m.Ins(a.Inst)[0]) == h.loc
+		}
+		v.clean = v.clean || isRemat && v.write
+		sp.visits = append(sp.visits, v)
+	}
+}
+
+// head is the first point of the scheduling unit of p, tail the last instruction of it.
+func head(m *ir.Module, lin *ssa.Linear, p ssa.Point) ssa.Point {
+	for p > 0 && m.Insts.At(lin.Insts[p]).Flags&ir.InstUnit != 0 {
+		p--
+	}
+	return p
+}
+
+func (ws *Workspace) tail(p ssa.Point) ir.Inst {
+	m := ws.spill.m
+	for int(p)+1 < ws.lin.Points() && m.Insts.At(ws.lin.Insts[p+1]).Flags&ir.InstUnit != 0 {
+		p++
+	}
+	return ws.lin.Insts[p]
+}
+
+// cutRuns groups the visits: visits of one scheduling unit always together, and with a save of an earlier round what it saves;
+// beyond that all that lie near each other, unless single.
+func (sp *spiller) cutRuns(single bool) {
+	gap := sp.opt.RunGap
+	if gap == 0 {
+		gap = DefaultRunGap
+	}
+	sp.runs = sp.runs[:0]
+	for i := range sp.visits {
+		v := &sp.visits[i]
+		if i > 0 {
+			prev := &sp.visits[i-1]
+			if v.unit == prev.unit || v.glued || !single && int(v.at-prev.at) <= gap {
+				sp.runs[len(sp.runs)-1].to = i + 1
+				continue
+			}
+		}
+		sp.runs = append(sp.runs, run{from: i, to: i + 1, dense: -1})
+	}
+}
+
+// plan decides what each run loads and saves, and what its location holds.
+func (sp *spiller) plan(isRemat bool, rm *remat) {
+	for k := range sp.runs {
+		sp.planLoads(&sp.runs[k], isRemat, rm)
+	}
+	// Backwards: bytes that are loaded later must be saved, unless a later write covers them before that load.
+	later := false
+	sp.valid = sp.valid[:0]
+	runEnd := len(sp.runs) - 1
+	for i := len(sp.visits) - 1; i >= 0; i-- {
+		for sp.runs[runEnd].from > i {
+			runEnd--
+		}
+		v := &sp.visits[i]
+		if v.glued {
+			// Its bytes are saved already, right here.
+			sp.remember(v.fp)
+		}
+		if v.write && !v.clean {
+			v.save = later && !sp.holds(&v.fp)
+			if v.save || later {
+				sp.remember(v.fp)
+			}
+		}
+		if v.load || sp.runs[runEnd].dense == i {
+			later = true
+			sp.valid = sp.valid[:0]
+		}
+	}
+}
+
+// planLoads walks one run: a read finds its bytes if one earlier write or load of the run holds them all.
+func (sp *spiller) planLoads(r *run, isRemat bool, rm *remat) {
+	sp.valid = sp.valid[:0]
+	starts, matmul := int32(-1), false
+	bytes := int64(0)
+	missing := false
+	r.idle = true
+	for i := r.from; i < r.to; i++ {
+		v := &sp.visits[i]
+		r.box.add(boxOf(&v.fp))
+		if v.read {
+			if !v.glued && !sp.holds(&v.fp) {
+				missing = true
+				r.reads.add(boxOf(&v.fp))
+				bytes += v.fp.Runs() * v.fp.Run * int64(v.fp.P1-v.fp.P0)
+			}
+			sp.remember(v.fp)
+		}
+		if v.write {
+			sp.remember(v.fp)
+		}
+		if i == r.from {
+			starts = v.fp.P0
+		} else if starts != v.fp.P0 {
+			starts = -1
+		}
+		matmul = matmul || v.matmul
+		r.idle = r.idle && v.clean
+	}
+	// All at once where most of the rectangle is read anyway and all of it was written by one instruction.
+	all := false
+	if missing && 2*bytes >= (r.reads.hi-r.reads.lo)*int64(r.reads.p1-r.reads.p0) {
+		whole := r.reads.dense(&sp.visits[r.from].fp)
+		for i := 0; i < r.from && !all; i++ {
+			all = sp.visits[i].write && sp.visits[i].fp.Contains(&whole)
+		}
+	}
+	sp.valid = sp.valid[:0]
+	for i := r.from; i < r.to; i++ {
+		v := &sp.visits[i]
+		v.load = v.read && !v.glued && !sp.holds(&v.fp)
+		if v.load && all {
+			v.load, r.dense = false, i
+			all = false
+			whole := r.reads.dense(&v.fp)
+			if isRemat {
+				r.box.add(rm.region(boxOf(&whole)))
+			}
+			sp.remember(whole)
+		}
+		if v.load && isRemat {
+			r.box.add(rm.region(boxOf(&v.fp)))
+		}
+		if v.read || v.write {
+			sp.remember(v.fp)
+		}
+	}
+	// A start partition stays legal relative to the new location: as it is where all visits share it, else by halves.
+	switch {
+	case matmul:
+		r.box.p0 = 0
+	case starts >= 0 && starts%target.QuadrantPartitions == 0 && r.box.p0 == starts:
+	case r.box.p0 >= 64:
+		r.box.p0 = 64
+	default:
+		r.box.p0 = 0
+	}
+	r.box.lo &^= granule - 1
+	r.box.hi = (r.box.hi + granule - 1) &^ (granule - 1)
+}
+
+func (sp *spiller) holds(f *ir.Footprint) bool {
+	for i := range sp.valid {
+		if sp.valid[i] == *f || sp.valid[i].Contains(f) {
+			return true
+		}
+	}
+	return false
+}
+
+func (sp *spiller) remember(f ir.Footprint) {
+	if sp.holds(&f) {
+		return
+	}
+	if len(sp.valid) == maxValid {
+		sp.valid = sp.valid[:copy(sp.valid, sp.valid[1:])]
+	}
+	sp.valid = append(sp.valid, f)
+}
+
+func (sp *spiller) anyLoad() bool {
+	for i := range sp.visits {
+		if sp.visits[i].load {
+			return true
+		}
+	}
+	for i := range sp.runs {
+		if sp.runs[i].dense >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// rebase points an operand at the location that holds a box of its old one.
+func (sp *spiller) rebase(arg uint32, b box, to ir.Loc) {
+	m := sp.m
+	a := &m.Args.Of(arena.Span{Off: arg, Len: 1})[0]
+	row := *m.APs.At(ir.AP(a.Ref))
+	esz := int64(row.Dtype.Size())
+	row.Loc = to
+	row.Start -= uint8(b.p0)
+	row.Off -= b.lo / esz
+	row.Pairs[0].Step = int32((b.hi - b.lo) / esz)
+	a.Ref = uint32(m.APs.Add(row))
+}
+
+// chip is the pattern of a footprint of the value in the location that holds box b of it, memory the one in its home.
+func (sp *spiller) chip(fp *ir.Footprint, d target.Dtype, b box, l ir.Loc) ir.Arg {
+	esz := int64(d.Size())
+	row := ir.APRow{Loc: l, Dtype: d, Start: uint8(fp.P0 - b.p0), Parts: uint16(fp.P1 - fp.P0), Off: (fp.Lo - b.lo) / esz}
+	row.Pairs[0] = ir.Pair{Step: int32((b.hi - b.lo) / esz), Num: uint32(row.Parts)}
+	walk(fp, esz, row.Pairs[1:])
+	return ir.Arg{Kind: ir.ArgAP, Dtype: d, Ref: uint32(sp.m.APs.Add(row))}
+}
+
+func (sp *spiller) memory(fp *ir.Footprint, d target.Dtype, h *home) ir.Arg {
+	esz := int64(d.Size())
+	row := ir.APRow{Loc: h.loc, Dtype: d, Off: (int64(fp.P0+h.part)*h.row + fp.Lo + h.lo) / esz}
+	row.Pairs[0] = ir.Pair{Step: int32(h.row / esz), Num: uint32(fp.P1 - fp.P0)}
+	walk(fp, esz, row.Pairs[1:])
+	return ir.Arg{Kind: ir.ArgAP, Dtype: d, Ref: uint32(sp.m.APs.Add(row))}
+}
+
+// walk writes the axes of a footprint within a partition, outermost first: at most four, since a pattern on chip has no more
+// and runs of several elements took at least one of them.
+func walk(fp *ir.Footprint, esz int64, pairs []ir.Pair) {
+	k := 0
+	for i := int(fp.N) - 1; i >= 0; i-- {
+		pairs[k] = ir.Pair{Step: int32(fp.Step[i] / esz), Num: uint32(fp.Num[i])}
+		k++
+	}
+	if fp.Run > esz || k == 0 {
+		pairs[k] = ir.Pair{Step: 1, Num: uint32(fp.Run / esz)}
+	}
+}
+
+// elemOf is the element type in which a region is moved: the operand's, or bytes where the region or the home's rows are not
+// whole elements of it.
+func elemOf(m *ir.Module, arg uint32, fp *ir.Footprint, h *home) target.Dtype {
+	d := m.APs.At(apOf(m, arg)).Dtype
+	esz := int64(d.Size())
+	if fp.Lo%esz != 0 || fp.Run%esz != 0 || h.row%esz != 0 || h.lo%esz != 0 {
+		return target.Uint8
+	}
+	for i := range int(fp.N) {
+		if fp.Step[i]%esz != 0 {
+			return target.Uint8
+		}
+	}
+	return d
+}
+
+// reload emits the load of a region of the value into the run's location before anchor.
+func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, to ir.Loc, fp ir.Footprint, arg uint32, anchor ir.Inst) {
+	m := sp.m
+	var i ir.Inst
+	blk := m.Insts.At(anchor).Block
+	if isRemat {
+		src, got, ok := rm.slice(boxOf(&fp))
+		if !ok {
+			src, got = rm.src, rm.dst
+		}
+		in := ir.Arg{Kind: ir.ArgAP, Dtype: src.Dtype, Ref: uint32(m.APs.Add(src))}
+		like := got.dense(&fp)
+		out := sp.chip(&like, rm.row, r.box, to)
+		row := *m.Insts.At(rm.load)
+		i = m.NewInst(blk, row.Op, row.Engine, []ir.Arg{in}, []ir.Arg{out}, m.AttrsOf(rm.load)...)
+	} else {
+		d := elemOf(m, arg, &fp, h)
+		i = m.NewInst(blk, ir.OpLoad, target.EngineSP, []ir.Arg{sp.memory(&fp, d, h)}, []ir.Arg{sp.chip(&fp, d, r.box, to)})
+	}
+	m.Insts.At(i).Flags |= ir.InstReload
+	sp.stamp(i, anchor)
+	sp.edits.Before(anchor, i)
+	sp.mt.Reloads++
+}
+
+// save emits the store of what an access wrote, after its scheduling unit, from the engine that wrote it.
+func (sp *spiller) save(h *home, r *run, from ir.Loc, fp ir.Footprint, a ssa.Access, anchor ir.Inst) {
+	m := sp.m
+	d := elemOf(m, a.Arg, &fp, h)
+	e := m.Insts.At(a.Inst).Engine
+	if m.Insts.At(a.Inst).Op.IsDMA() || !e.HasStream() {
+		e = target.EngineSP
+	}
+	i := m.NewInst(m.Insts.At(anchor).Block, ir.OpSave, e, []ir.Arg{sp.chip(&fp, d, r.box, from)}, []ir.Arg{sp.memory(&fp, d, h)})
+	m.Insts.At(i).Flags |= ir.InstSpill
+	sp.stamp(i, a.Inst)
+	sp.edits.After(anchor, i)
+	sp.mt.Saves++
+}
+
+// stamp gives spill code the provenance of the instruction that it serves.
+func (sp *spiller) stamp(i, of ir.Inst) {
+	if s := sp.m.Source.Get(of); s != 0 {
+		sp.m.Source.Set(i, s)
+	}
+}
