@@ -21,6 +21,7 @@ type prog struct {
 	dma     dma.Workspace
 	sync    SyncSpace
 	edits   ir.Edits
+	enc     Tail
 	sb      []ir.Loc
 	psum    []ir.Loc
 	in, out ir.Loc
