@@ -295,9 +295,7 @@ func (ws *Workspace) selectSB() {
 		return
 	}
 	s.InfiniteBySize()
-	if try(true) {
-		try(false)
-	}
+	try(true)
 }
 
 // strip is the runtime's bytes at the bottom of SB that no location of the function stands for.
@@ -433,19 +431,24 @@ func sbShift(g *target.Generation, l *ir.LocRow, opt *Options, efficiency bool) 
 func (ws *Workspace) sbCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, use sbUse, opt *Options) int64 {
 	set := m.Sets.At(u.Set)
 	switch {
-	case u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0, set.Count > 1, set.Flags&ir.SetReload != 0, use.tied,
+	case u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0, set.Count > 1, set.Flags&ir.SetReload != 0, use.tied, u.End-u.Start < 2,
 		opt.NoSpillHint && set.Flags&ir.SetNoSpill != 0:
-		return regalloc.Infinite
-	case use.points == int(u.End-u.Start) && !ws.partial(m, u, l):
-		// An instruction that touches all of it stands at every point of its range: nothing would become shorter.
 		return regalloc.Infinite
 	}
 	n := int64(use.reads)
 	if _, ok := ws.remat(m, u); !ok {
 		n += int64(use.writes)
 	}
-	return n * dramCost(m.Gen, l, set.Dtype.Size())
+	n *= dramCost(m.Gen, l, set.Dtype.Size())
+	if use.points == int(u.End-u.Start) && !ws.partial(m, u, l) {
+		n *= lastResort
+	}
+	return n
 }
+
+// lastResort multiplies the cost of a value that an instruction touches at every point of its life. Spilling it lowers no peak,
+// it only lets its parts lie in different places, which fits it in between others at worst.
+const lastResort = 1 << 20
 
 // partial reports whether every access touches at most half of the location, so that cutting it up helps.
 func (ws *Workspace) partial(m *ir.Module, u *ssa.Unit, l *ir.LocRow) bool {

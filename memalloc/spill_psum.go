@@ -66,7 +66,7 @@ func (sp *spiller) groupsOf(m *ir.Module, acc []ssa.Access) (regular bool) {
 	return true
 }
 
-// psumCost is the ns of copying a unit's groups out, Infinite where it must stay or gains nothing.
+// psumCost is the ns of copying a unit's groups out, Infinite where it must stay.
 func (ws *Workspace) psumCost(m *ir.Module, u *ssa.Unit) int64 {
 	set := m.Sets.At(u.Set)
 	sp := &ws.spill
@@ -78,14 +78,14 @@ func (ws *Workspace) psumCost(m *ir.Module, u *ssa.Unit) int64 {
 	if !sp.groupsOf(m, acc) {
 		return regalloc.Infinite
 	}
-	// Alone in its location, and read right after: the copy would stand where the reader does.
-	if len(sp.groups) == 1 && sp.groups[0].first == 0 && u.End <= acc[sp.groups[0].last].At+2 {
-		return regalloc.Infinite
-	}
 	cost := int64(0)
 	for k := range sp.groups {
 		g := &sp.groups[k]
 		cost += m.Gen.EngineCost(target.CostElementwise, target.EngineDVE, g.fp.Runs()*g.fp.Run/4)
+	}
+	if len(sp.groups) == 1 && sp.groups[0].first == 0 && u.End <= acc[sp.groups[0].last].At+2 {
+		// Alone in its location, and read right after: the copy would stand where the reader does.
+		cost *= lastResort
 	}
 	return cost
 }
