@@ -21,6 +21,9 @@ const maxInlined = 1 << 24
 // conditional on a constant are decided; equal operators on equal operands are one node; dead nodes and computations are
 // dropped. Nodes keep their names and stand after their operands. All parameters of the entry stay.
 //
+// The argmax that XLA writes as a reduction of value and index is argmax and a plain reduction; the Neuron compiler's custom
+// calls for gelu, silu, softmax and RMS norm are their formulas.
+//
 // While, conditional and operators that nothing evaluates or lowers stay where they are, with their computations in the same
 // form, so that the lowering can refuse them by name: Entry has tensor-typed nodes only, but for such operators, for those
 // with several results (sort, topk, batch-norm-training, variadic reduce) and what feeds a while its tuple. Entry's root is
@@ -391,6 +394,9 @@ func (w *rewriter) rewrite(f *inlineFrame, n Node, ins []ref) (ref, error) {
 		if IsIdentity(g, n) {
 			return ins[0], nil
 		}
+		if m := w.customCall(n, ins); m != 0 {
+			return ref(m), nil
+		}
 	case OpConstant:
 		return ref(w.constant(n)), nil
 	}
@@ -409,6 +415,9 @@ func (w *rewriter) rewrite(f *inlineFrame, n Node, ins []ref) (ref, error) {
 			calls[i] = w.comps[c]
 		}
 		d.Nodes.At(m).Calls = d.CompLists.AddSlice(calls)
+	}
+	if value, index := w.argReduce(m); value != 0 {
+		return w.tuple([]ref{ref(value), ref(index)}), nil
 	}
 	return ref(w.settle(m)), nil
 }

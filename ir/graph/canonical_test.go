@@ -408,3 +408,133 @@ func BenchmarkCanonical(b *testing.B) {
 	}
 	b.ReportMetric(float64(nodes)*float64(b.N)/b.Elapsed().Seconds(), "nodes/s")
 }
+
+// TestNeuronCustomCalls: the formulas against values computed by hand.
+func TestNeuronCustomCalls(t *testing.T) {
+	for _, c := range []struct {
+		target, backend string
+		dims            []int64
+		more            []fs
+		x, want         fs
+	}{
+		{"AwsNeuronGelu", "", []int64{2}, nil, fs{1, -1}, fs{0.8413447, -0.15865526}},
+		{"AwsNeuronGeluApprxTanh", "", []int64{1}, nil, fs{1}, fs{0.841192}},
+		{"AwsNeuronGeluBackward", "", []int64{2}, nil, fs{0, 1}, fs{0.5, 1.0833155}},
+		{"AwsNeuronSilu", "", []int64{1}, nil, fs{1}, fs{0.7310586}},
+		{"AwsNeuronSoftmax", "1", []int64{2, 2}, nil, fs{0, 0, 1, 1}, fs{0.5, 0.5, 0.5, 0.5}},
+		{"AwsNeuronSoftmax", `"0"`, []int64{2, 1}, nil, fs{0, 1}, fs{0.26894143, 0.7310586}},
+		{"AwsNeuronRmsNorm", "0", []int64{2, 2}, []fs{{1, 2}, {3}}, fs{3, 1, 5, 2}, fs{3 / 4.472136, 1 / 2.3452079, 10 / 4.472136, 4 / 2.3452079}},
+	} {
+		var g Graph
+		b := Begin(&g, "main")
+		ins := []Node{b.Param("x", F32, c.dims...)}
+		args := []Tensor{TensorOf(F32, c.dims, c.x...)}
+		for _, m := range c.more {
+			dims := []int64{int64(len(m))}
+			if len(m) == 1 {
+				dims = nil
+			}
+			ins = append(ins, mat(b, F32, dims, m...))
+		}
+		y := b.Node(OpCustomCall, g.Tensor(F32, c.dims...), ins, g.StrAttr(AttrTarget, c.target), g.StrAttr(AttrBackend, c.backend))
+		g.Entry, _ = b.End(y)
+		d, err := Canonical(&g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(d); err != nil {
+			t.Fatal(err)
+		}
+		out, err := Eval(d, args)
+		if err != nil {
+			t.Errorf("%s: %v", c.target, err)
+			continue
+		}
+		for i, w := range c.want {
+			if v := out[0].Float(i); !near(v, w, 1e-6) {
+				t.Errorf("%s: element %d is %v, want %v", c.target, i, v, w)
+			}
+		}
+	}
+}
+
+// argReducer builds XLA's argmax (argmin) combiner; nan is whether NaN wins.
+func argReducer(g *Graph, dir Dir, nan bool) Comp {
+	b := Begin(g, "arg")
+	v, i := b.Param("v", F32), b.Param("i", S32)
+	w, j := b.Param("w", F32), b.Param("j", S32)
+	keep := b.Compare(dir, v, w)
+	if nan {
+		keep = b.Binary(OpOr, keep, b.Compare(DirNE, v, v))
+	}
+	tie := b.Binary(OpAnd, b.Compare(DirEQ, v, w), b.Compare(DirLT, i, j))
+	c, err := b.End(b.Tuple(b.Select(keep, v, w), b.Select(b.Binary(OpOr, keep, tie), i, j)))
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func TestArgReduceIsRecognised(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		dir  Dir
+		nan  bool
+		init float64
+		op   Op
+	}{
+		{"max", DirGT, true, -inf, OpArgMax}, {"min", DirLT, true, inf, OpArgMin}, {"max without NaN", DirGT, false, -inf, OpReduce},
+		{"max from zero", DirGT, true, 0, OpReduce},
+	} {
+		var g Graph
+		fn := argReducer(&g, c.dir, c.nan)
+		b := Begin(&g, "main")
+		x := b.Param("x", F32, 3, 5)
+		r := b.NodeCalls(OpReduce, 0, []Node{x, b.Broadcast(b.Iota(S32, []int64{5}, 0), []int64{1}, []int64{3, 5}), b.Scalar(F32, c.init), b.Scalar(S32, 0)},
+			[]Comp{fn}, g.IntsAttr(AttrDims, 1))
+		b.Output("value", b.Elem(r, 0))
+		b.Output("index", b.Elem(r, 1))
+		g.Entry, _ = b.End(r)
+		d, err := Canonical(&g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(d); err != nil {
+			t.Fatal(err)
+		}
+		got := d.Outputs[1].Node
+		if d.Op(got) == OpGetTupleElement {
+			got = d.Operands(got)[0]
+		}
+		if d.Op(got) != c.op {
+			t.Errorf("%s: the index comes from %s, want %s", c.name, d.Op(got), c.op)
+		}
+		in := []Tensor{TensorOf(F32, []int64{3, 5}, 1, 7, 7, 2, 0, -1, -5, -1, -9, -1, 2, nan, 5, nan, 1)}
+		want, err1 := Eval(&g, in)
+		have, err2 := Eval(d, in)
+		if err1 != nil || err2 != nil || !sameTensors(want[1:], have[1:]) {
+			t.Errorf("%s: %v, want %v (%v, %v)", c.name, have, want, err1, err2)
+		}
+	}
+}
+
+// TestSortKeyLooksThroughCleaning: the comparator that JAX writes for floats.
+func TestSortKeyLooksThroughCleaning(t *testing.T) {
+	build := func(replace float64) (int, bool, bool) {
+		var g Graph
+		c := scalarComp(&g, "lt", BF16, 2, func(b *Builder, p []Node) Node {
+			clean := func(x Node) Node {
+				y := b.Select(b.Compare(DirEQ, x, b.Scalar(BF16, 0)), b.Scalar(BF16, replace), x)
+				return b.Select(b.Compare(DirNE, x, x), b.Scalar(BF16, nan), y)
+			}
+			return b.Compare(DirLT, b.Convert(clean(p[0]), F32), b.Convert(clean(p[1]), F32))
+		})
+		return SortKey(&g, c)
+	}
+	if k, desc, ok := build(0); !ok || k != 0 || desc {
+		t.Errorf("%v %v %v", k, desc, ok)
+	}
+	if _, _, ok := build(7); ok {
+		t.Error("zero replaced by seven is taken for a plain comparison")
+	}
+}

@@ -148,22 +148,72 @@ func (r *run) combine(kind ReduceKind, a, b Tensor) Tensor {
 }
 
 // SortKey recognises a comparator that orders by one operand: compare(parameter 2k, parameter 2k+1), or swapped, by less or
-// greater. ok is false for anything else.
+// greater. The parameters may be converted to a wider type, and cleaned as JAX does it: NaN replaced by one NaN and -0 by 0.
+// ok is false for anything else.
 func SortKey(g *Graph, c Comp) (operand int, descending, ok bool) {
 	root := g.Comps.At(c).Root
 	if g.Op(root) != OpCompare {
 		return 0, false, false
 	}
 	ins := g.Operands(root)
-	if g.Op(ins[0]) != OpParameter || g.Op(ins[1]) != OpParameter {
+	x, y := cleaned(g, ins[0]), cleaned(g, ins[1])
+	if g.Op(x) != OpParameter || g.Op(y) != OpParameter {
 		return 0, false, false
 	}
-	a, b := g.Int(ins[0], AttrIndex, 0), g.Int(ins[1], AttrIndex, 0)
+	a, b := g.Int(x, AttrIndex, 0), g.Int(y, AttrIndex, 0)
 	dir := Dir(g.Int(root, AttrDirection, 0))
 	if dir != DirLT && dir != DirGT || a/2 != b/2 || a == b {
 		return 0, false, false
 	}
 	return int(a / 2), (dir == DirGT) != (a > b), true
+}
+
+// cleaned looks through select(x != x, NaN, …), select(x == 0, 0, …) and conversions that keep order and distinctness.
+func cleaned(g *Graph, n Node) Node {
+	for range 8 {
+		ins := g.Operands(n)
+		switch g.Op(n) {
+		case OpConvert:
+			from, to := g.Dtype(ins[0]), g.Dtype(n)
+			if !from.IsFloat() || !(to == F64 || to == F32 && from != F64) {
+				return n
+			}
+			n = ins[0]
+			continue
+		case OpSelect:
+			bits, isConst := splatBits(g, ins[1])
+			if g.Op(ins[0]) != OpCompare || !isConst {
+				return n
+			}
+			v := DecodeFloat(g.Dtype(ins[1]), bits)
+			cmp := g.Operands(ins[0])
+			x := cleaned1(g, ins[2])
+			switch dir := Dir(g.Int(ins[0], AttrDirection, 0)); {
+			case dir == DirNE && v != v && cmp[0] == cmp[1] && cleaned1(g, cmp[0]) == x:
+			case dir == DirEQ && v == 0 && cmp[0] == x:
+				if z, ok := splatBits(g, cmp[1]); !ok || DecodeFloat(g.Dtype(cmp[1]), z) != 0 {
+					return n
+				}
+			default:
+				return n
+			}
+			n = ins[2]
+			continue
+		}
+		return n
+	}
+	return n
+}
+
+// cleaned1 looks through one select on an equality with zero.
+func cleaned1(g *Graph, n Node) Node {
+	if g.Op(n) == OpSelect {
+		ins := g.Operands(n)
+		if c := g.Operands(ins[0]); g.Op(ins[0]) == OpCompare && Dir(g.Int(ins[0], AttrDirection, 0)) == DirEQ && c[0] == ins[2] {
+			return ins[2]
+		}
+	}
+	return n
 }
 
 // sort orders the lines of all operands by the comparator of the first call, stably. Without a computation it sorts
@@ -176,19 +226,15 @@ func (r *run) sort(n Node, outs, ins []Tensor) error {
 	}
 	dim := int(g.Int(n, AttrDim, 0))
 	perm := make([]int, ins[0].Dims[dim])
+	keys := make([]uint64, len(perm))
 	return lines(ins[0].Dims, dim, func(_ int, l line) error {
-		for i := range perm {
-			perm[i] = i
-		}
 		var fail error
 		if plain {
-			slices.SortStableFunc(perm, func(a, b int) int {
-				if desc {
-					a, b = b, a
-				}
-				return order(ins[key], l.at(a), l.at(b))
-			})
+			sortLine(ins[key], l, perm, keys, desc)
 		} else {
+			for i := range perm {
+				perm[i] = i
+			}
 			args := make([]Tensor, 2*len(ins))
 			sort.SliceStable(perm, func(a, b int) bool {
 				for i, t := range ins {

@@ -300,30 +300,40 @@ func lines(dims []int64, dim int, f func(k int, l line) error) error {
 	return nil
 }
 
-// order compares elements as sort and top-k do: NaN above everything, zeros equal.
-func order(t Tensor, i, j int) int {
-	switch domainOf(t.Dtype) {
-	case domInt:
-		a, b := indexAt(t, i), indexAt(t, j)
-		if t.Dtype == Bool {
-			a, b = int64(t.Data[i]), int64(t.Data[j])
-		}
-		if t.Dtype == U64 {
-			return cmp.Compare(uint64(a), uint64(b))
-		}
-		return cmp.Compare(a, b)
-	default:
-		a, b := t.Float(i), t.Float(j)
-		switch {
-		case a != a || b != b:
-			return btoi(a != a) - btoi(b != b)
-		case a < b:
-			return -1
-		case a > b:
-			return 1
-		}
-		return 0
+// rank is a number that orders elements of one type as sort, top-k and argmax do: NaN above everything, zeros equal.
+func rank(t Tensor, i int) uint64 {
+	const top = 1 << 63
+	switch {
+	case t.Dtype == Bool:
+		return uint64(t.Data[i])
+	case t.Dtype == U64:
+		return elemBits(t.Dtype, t.Data, i)
+	case t.Dtype.IsInt():
+		return uint64(indexAt(t, i)) ^ top
 	}
+	v := t.Float(i)
+	if v != v {
+		return math.MaxUint64
+	}
+	b := math.Float64bits(v + 0) // −0 + 0 is +0
+	if b&top != 0 {
+		return ^b
+	}
+	return b | top
+}
+
+// sortLine orders perm, a permutation of the line, by rank, stably.
+func sortLine(t Tensor, l line, perm []int, keys []uint64, descending bool) {
+	for i := range perm {
+		perm[i] = i
+		keys[i] = rank(t, l.at(i))
+	}
+	slices.SortStableFunc(perm, func(a, b int) int {
+		if descending {
+			a, b = b, a
+		}
+		return cmp.Compare(keys[a], keys[b])
+	})
 }
 
 func btoi(b bool) int {
@@ -336,19 +346,15 @@ func btoi(b bool) int {
 // arg finds the largest (smallest) element of each line; NaN counts as that.
 func (r *run) arg(n Node, out, x Tensor, largest bool) error {
 	last := r.g.Int(n, AttrSelectLast, 0) != 0
-	isNaN := func(i int) bool { return x.Dtype.IsFloat() && math.IsNaN(x.Float(i)) }
 	return lines(x.Dims, int(r.g.Int(n, AttrDim, 0)), func(k int, l line) error {
-		best := 0
-		for i := 1; i < l.n; i++ {
-			c := order(x, l.at(i), l.at(best))
-			if !largest {
-				c = -c
-				if isNaN(l.at(i)) != isNaN(l.at(best)) {
-					c = -c
-				}
+		best, top := 0, uint64(0)
+		for i := range l.n {
+			v := rank(x, l.at(i))
+			if !largest && !(x.Dtype.IsFloat() && v == math.MaxUint64) { // NaN stays on top
+				v = ^v - uint64(btoi(x.Dtype.IsFloat()))
 			}
-			if c > 0 || c == 0 && last {
-				best = i
+			if i == 0 || v > top || v == top && last {
+				best, top = i, v
 			}
 		}
 		putElem(out.Dtype, out.Data, k, EncodeInt(out.Dtype, int64(best)))
@@ -403,17 +409,9 @@ func (r *run) topK(n Node, values, indices, x Tensor) error {
 	k := int(values.Dims[len(values.Dims)-1])
 	largest := r.g.Int(n, AttrLargest, 1) != 0
 	perm := make([]int, x.Dims[len(x.Dims)-1])
+	keys := make([]uint64, len(perm))
 	return lines(x.Dims, len(x.Dims)-1, func(row int, l line) error {
-		for i := range perm {
-			perm[i] = i
-		}
-		slices.SortStableFunc(perm, func(a, b int) int {
-			c := order(x, l.at(a), l.at(b))
-			if largest {
-				return -c
-			}
-			return c
-		})
+		sortLine(x, l, perm, keys, largest)
 		for i, p := range perm[:k] {
 			putElem(x.Dtype, values.Data, row*k+i, elemBits(x.Dtype, x.Data, l.at(p)))
 			putElem(indices.Dtype, indices.Data, row*k+i, EncodeInt(indices.Dtype, int64(p)))

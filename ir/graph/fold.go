@@ -230,6 +230,9 @@ func evalNode(in *Interp, g *Graph, m Node) (Tensor, error) {
 func NodeWork(g *Graph, n Node) (int64, bool) {
 	t := g.Nodes.At(n).Type
 	if g.IsTuple(t) {
+		if len(g.Elems(t)) == 0 {
+			return 0, true
+		}
 		t = g.Elems(t)[0]
 	}
 	work, by := g.Elements(t), int64(1)
