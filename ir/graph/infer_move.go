@@ -379,6 +379,11 @@ func (v *inference) scatter() (Type, error) {
 		}
 		elems[j] = v.inType(j)
 	}
+	if k > 1 || len(v.calls()) > 0 {
+		if err := v.combiner(k); err != nil {
+			return 0, err
+		}
+	}
 	if k == 1 {
 		return elems[0], nil
 	}

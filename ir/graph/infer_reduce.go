@@ -83,6 +83,11 @@ func (v *inference) reduce() (Type, error) {
 			}
 			elems[i] = v.inType(i)
 		}
+		if cs := v.calls(); len(cs) > 0 {
+			if cs[0] == 0 || int(cs[0]) >= g.Comps.Len() || len(g.Params(cs[0])) != 2*len(v.ins) || v.rootType(cs[0]) != g.Tensor(Bool) {
+				return v.errf("the comparator does not take two elements of each operand and give pred[]")
+			}
+		}
 		if len(elems) == 1 {
 			return elems[0], nil
 		}
@@ -192,13 +197,42 @@ func (v *inference) reduceBy() (Type, error) {
 		}
 		elems[i] = g.Tensor(v.dtype(i), out...)
 	}
-	if ReduceKind(g.Int(v.n, AttrKind, 0)) == ReduceOther && len(v.calls()) == 0 {
-		return v.errf("neither a kind nor a combining computation")
+	if err := v.combiner(k); err != nil {
+		return 0, err
 	}
 	if k == 1 {
 		return elems[0], nil
 	}
 	return g.TupleOf(elems...), nil
+}
+
+// combiner checks how k values are combined: a computation of 2k scalars, or for one value a kind.
+func (v *inference) combiner(k int) error {
+	g := v.g
+	if len(v.calls()) == 0 {
+		if kind := g.Int(v.n, AttrKind, 0); k != 1 || kind <= int64(ReduceOther) || kind > int64(ReduceOr) {
+			return g.nodeErr(v.n, "neither a kind of reduction nor a combining computation")
+		}
+		return nil
+	}
+	c := v.calls()[0]
+	if c == 0 || int(c) >= g.Comps.Len() {
+		return g.nodeErr(v.n, "the combining computation is missing")
+	}
+	ps, root := g.Params(c), v.rootType(c)
+	name := g.Names.String(g.Comps.At(c).Name)
+	if len(ps) != 2*k {
+		return g.nodeErr(v.n, "combining computation %s has %d parameters for %d values", name, len(ps), k)
+	}
+	for _, p := range ps {
+		if t := g.Nodes.At(p).Type; g.IsTuple(t) || len(g.TypeDims(t)) != 0 {
+			return g.nodeErr(v.n, "combining computation %s takes %s, not scalars", name, g.TypeString(t))
+		}
+	}
+	if g.IsTuple(root) != (k > 1) || k > 1 && len(g.Elems(root)) != k {
+		return g.nodeErr(v.n, "combining computation %s gives %s for %d values", name, g.TypeString(root), k)
+	}
+	return nil
 }
 
 func (v *inference) norm() (Type, error) {

@@ -229,8 +229,12 @@ func EncodeFloat(d Dtype, x float64) (bits uint64, ok bool) {
 	return 0, false
 }
 
-// EncodeInt gives the little-endian bits of x wrapped to the integer type d.
+// EncodeInt gives the little-endian bits of x wrapped to the integer type d. A type below 8 bits fills its byte by sign or
+// zero, so that the byte read as int8 or uint8 is the value.
 func EncodeInt(d Dtype, x int64) uint64 {
+	if b := d.Bits(); b < 8 {
+		return uint64(uint8(wrap(d, x)))
+	}
 	return uint64(x) & (^uint64(0) >> (64 - uint(d.Bits())))
 }
 

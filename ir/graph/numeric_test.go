@@ -38,7 +38,7 @@ func TestKnownEncodings(t *testing.T) {
 		{F16, 2.98e-8, 0}, {F8E4M3FN, 448, 0x7e}, {F8E4M3FN, 480, 0x7f}, {F8E4M3FN, 1, 0x38}, {F8E5M2, 57344, 0x7b}, {F8E5M2, 65536, 0x7c},
 		{F8E4M3FNUZ, 240, 0x7f}, {F8E4M3FNUZ, math.Copysign(0, -1), 0}, {F4E2M1, 6, 7}, {F4E2M1, -100, 15}, {F4E2M1, 0.25, 0}, {F4E2M1, 0.75, 2},
 		{F8E8M0, 1, 127}, {F8E8M0, 3, 128}, {F8E8M0, 6, 130}, {F8E8M0, 2.9, 128}, {F8E8M0, -1, 255},
-		{S8, 200, 127}, {S8, -3.9, 0xfd}, {U8, -1, 0}, {S4, -9, 8}, {U64, 1e30, math.MaxUint64}, {S64, -1e30, 1 << 63}, {Bool, 0.5, 1},
+		{S8, 200, 127}, {S8, -3.9, 0xfd}, {U8, -1, 0}, {S4, -9, 0xf8}, {U4, 20, 15}, {U64, 1e30, math.MaxUint64}, {S64, -1e30, 1 << 63}, {Bool, 0.5, 1},
 		{S32, math.NaN(), 0},
 	} {
 		if got, ok := EncodeFloat(c.d, c.x); !ok || got != c.bits {
