@@ -188,6 +188,15 @@ func (b *Builder) Weight(d Dtype, dims []int64, seed uint64, std float32) Node {
 	return b.typed(b.G.AddElided(b.C, b.G.Tensor(d, dims...), seed, std, b.Label))
 }
 
+// WeightAround is Weight with another mean than 0: the scales of a normalisation, variances.
+func (b *Builder) WeightAround(d Dtype, dims []int64, seed uint64, mean, std float32) Node {
+	n := b.Weight(d, dims, seed, std)
+	if n != 0 {
+		b.G.Consts.At(b.G.Nodes.At(n).Const).Mean = mean
+	}
+	return n
+}
+
 // Iota appends 0, 1, 2… along dimension dim.
 func (b *Builder) Iota(d Dtype, dims []int64, dim int) Node {
 	if b.err != nil {

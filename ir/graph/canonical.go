@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 	"strconv"
 
@@ -525,6 +526,8 @@ func (w *rewriter) unique(m Node) Node {
 		k = append(k, byte(c.Kind))
 		u64(c.Bits)
 		u64(c.Seed)
+		u32(math.Float32bits(c.Std))
+		u32(math.Float32bits(c.Mean))
 		if c.Kind == ConstBlob {
 			u32(c.Blob)
 			u64(uint64(c.Off))

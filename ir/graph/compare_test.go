@@ -186,6 +186,66 @@ func TestSeedWeights(t *testing.T) {
 	}
 }
 
+// TestWeightsAround: a seeded constant has the mean and the deviation that it asks for, and a variance without bytes is positive.
+func TestWeightsAround(t *testing.T) {
+	var g Graph
+	b := Begin(&g, "main")
+	const n = 1 << 14
+	x := b.Param("x", F32, 2, n)
+	gamma := b.WeightAround(F32, []int64{n}, 3, 1, 0.1)
+	vec := func() Node { return b.Weight(F32, []int64{n}, 0, 0) }
+	beta, mean, variance := vec(), vec(), vec()
+	y := b.BatchNorm(x, gamma, beta, mean, variance, 1, 1e-5)
+	b.Output("y", y)
+	g.Entry, _ = b.End(y)
+	if b.Err() != nil {
+		t.Fatal(b.Err())
+	}
+	if k := SeedWeights(&g, 1); k != 3 {
+		t.Errorf("%d constants seeded, want 3", k)
+	}
+	for _, c := range []struct {
+		n         Node
+		mean, std float64
+	}{{gamma, 1, 0.1}, {beta, 0, 0.5}, {variance, 1, 0.2}} {
+		data, err := Materialise(&g, c.n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, square := 0.0, 0.0
+		for _, v := range (Tensor{F32, g.Dims(c.n), data}).Floats() {
+			sum += v
+			square += v * v
+		}
+		m := sum / n
+		s := math.Sqrt(square/n - m*m)
+		if math.Abs(m-c.mean) > 0.02 || math.Abs(s-c.std) > 0.02 {
+			t.Errorf("mean %g and deviation %g, want %g and %g", m, s, c.mean, c.std)
+		}
+	}
+	outs, err := Eval(&g, RandomInputs(&g, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range outs[0].Floats() {
+		if math.IsNaN(v) {
+			t.Fatalf("element %d is not a number", i)
+		}
+	}
+	// Equal but for the mean is not equal.
+	b = Begin(new(Graph), "main")
+	s := b.Add(b.WeightAround(F32, []int64{2}, 3, 1, 0.1), b.WeightAround(F32, []int64{2}, 3, 2, 0.1))
+	b.Output("s", s)
+	b.G.Entry, _ = b.End(s)
+	c, err := Canonical(b.G)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ins := c.Operands(c.Outputs[0].Node); ins[0] == ins[1] {
+		t.Error("two constants of different means were merged")
+	}
+}
+
 // TestGenerator pins the stream: results of seeded runs must not change between versions.
 func TestGenerator(t *testing.T) {
 	if got := splitmix64(0); got != 0xe220a8397b1dcdaf { // first output of the published generator from state 0

@@ -24,8 +24,9 @@ type ConstRow struct {
 	Data arena.Span
 	Off  int64
 	Len  int64
-	Seed uint64 // of ConstElided: what a seeded filling starts from; 0 none
-	Std  float32
+	Seed uint64  // of ConstElided: what a seeded filling starts from; 0 none
+	Std  float32 // deviation of the seeded filling
+	Mean float32 // its mean, which is rarely other than 0: scales around one, variances
 }
 
 // ConstBytes are the bytes of a dense or blob constant, nil for the other kinds. The slice is read-only.

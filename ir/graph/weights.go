@@ -44,7 +44,7 @@ func Materialise(g *Graph, n Node) ([]byte, error) {
 }
 
 // MaterialiseRange fills dst with the bytes of a constant from element lo on; dst is whole elements. Element i of a seeded
-// weight is uniform with mean 0 and deviation Std, drawn from splitmix64 by i alone.
+// weight is uniform with mean Mean and deviation Std, drawn from splitmix64 by i alone.
 func MaterialiseRange(g *Graph, n Node, lo int64, dst []byte) error {
 	d := g.Dtype(n)
 	size := d.Size()
@@ -82,9 +82,9 @@ func MaterialiseRange(g *Graph, n Node, lo int64, dst []byte) error {
 			}
 			return nil
 		}
-		amp := float64(c.Std) * math.Sqrt(3)
+		amp, mean := float64(c.Std)*math.Sqrt(3), float64(c.Mean)
 		for i := range k {
-			v := uniform(c.Seed, uint64(lo+i)) * amp
+			v := float64(uniform(c.Seed, uint64(lo+i))*amp) + mean
 			if d == F32 {
 				putElem(d, dst, int(i), uint64(math.Float32bits(float32(v))))
 				continue
@@ -104,10 +104,20 @@ const seedMin = 1024
 // SeedWeights turns weights that the file does not hold into seeded ones, and returns how many: float constants of at least
 // 1,024 elements that are one repeated value, and elided constants of any size, when they feed a dot or convolution directly
 // or through reshape, transpose, convert or copy. Their deviation is √(2/fan-in), so that values keep their size through
-// layers with a ReLU. Other elided float constants get deviation 0.5 (integers: 0 to 7). The seed of a weight derives
-// from seed and the node's name and number. Nothing is materialised.
+// layers with a ReLU. Other elided float constants get deviation 0.5 (integers: 0 to 7), but scales and variances of a batch
+// norm lie around 1. The seed of a weight derives from seed and the node's name and number. Nothing is materialised.
 func SeedWeights(g *Graph, seed uint64) int {
 	fan := fanIn(g)
+	unit := map[Node]bool{}
+	for n := Node(1); int(n) < g.Nodes.Len(); n++ {
+		switch g.Op(n) {
+		case OpBatchNormInference:
+			unit[g.Operands(n)[4]] = true
+			fallthrough
+		case OpBatchNormTraining:
+			unit[g.Operands(n)[1]] = true
+		}
+	}
 	k := 0
 	for n := Node(1); int(n) < g.Nodes.Len(); n++ {
 		row := g.Nodes.At(n)
@@ -122,9 +132,11 @@ func SeedWeights(g *Graph, seed uint64) int {
 		default:
 			continue
 		}
-		c.Kind, c.Bits, c.Std = ConstElided, 0, 0.5
+		c.Kind, c.Bits, c.Std, c.Mean = ConstElided, 0, 0.5, 0
 		if fan[n] > 0 {
 			c.Std = float32(math.Sqrt(2 / float64(fan[n])))
+		} else if unit[n] {
+			c.Std, c.Mean = 0.2, 1
 		}
 		c.Seed = stream(seed, g.NodeName(n)+n.String()) | 1
 		row.Const = g.Consts.Add(c)

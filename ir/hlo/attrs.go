@@ -583,6 +583,10 @@ func (r *Reader) frontend(n graph.Node) bool {
 			f, _ := parseFloat(v, 32)
 			k.Std = float32(f)
 		}
+		if v, ok := frontendValue(raw, "rosmar_mean="); ok && k.Kind == graph.ConstElided {
+			f, _ := parseFloat(v, 32)
+			k.Mean = float32(f)
+		}
 	case r.op == graph.OpParameter:
 		if v, ok := frontendValue(raw, "neff_input_names="); ok && len(v) > 0 && bytes.IndexByte(v, ',') < 0 {
 			r.renames = append(r.renames, rename{n, r.unquote(v)})

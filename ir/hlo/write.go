@@ -660,11 +660,15 @@ func (p *printer) frontend(c graph.Comp, n graph.Node) {
 		p.str(word, "=")
 	}
 	if row.Op == graph.OpConstant {
-		if k := g.Consts.At(row.Const); k.Kind == graph.ConstElided && (k.Seed != 0 || k.Std != 0) {
+		if k := g.Consts.At(row.Const); k.Kind == graph.ConstElided && (k.Seed != 0 || k.Std != 0 || k.Mean != 0) {
 			add("rosmar_seed")
 			p.str(`"`, strconv.FormatUint(k.Seed, 10), `"`)
 			add("rosmar_std")
 			p.str(`"`, strconv.FormatFloat(float64(k.Std), 'g', -1, 32), `"`)
+			if k.Mean != 0 {
+				add("rosmar_mean")
+				p.str(`"`, strconv.FormatFloat(float64(k.Mean), 'g', -1, 32), `"`)
+			}
 		}
 	}
 	if c == g.Entry && row.Op == graph.OpParameter && row.Name != 0 {

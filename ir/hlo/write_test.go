@@ -47,7 +47,7 @@ func diff(a, b *graph.Graph) string {
 		}
 		if ra.Op == graph.OpConstant {
 			ka, kb := a.Consts.At(ra.Const), b.Consts.At(rb.Const)
-			if ka.Kind != kb.Kind || ka.Bits != kb.Bits || ka.Seed != kb.Seed || ka.Std != kb.Std ||
+			if ka.Kind != kb.Kind || ka.Bits != kb.Bits || ka.Seed != kb.Seed || ka.Std != kb.Std || ka.Mean != kb.Mean ||
 				!bytes.Equal(a.ConstBytes(ra.Const), b.ConstBytes(rb.Const)) {
 				return fmt.Sprintf("%s: constants differ: %+v, %+v", where, ka, kb)
 			}
@@ -260,6 +260,7 @@ func compositeGraph(t *testing.T) *graph.Graph {
 	add(b.TakeAlong(h, b.Ints(graph.S32, []int64{3, 2}, 0, 1, -1, 2, 3, -4), 0))
 	add(b.TakeAlong(h, b.Ints(graph.U8, []int64{4, 3}, 0, 1, 5, 2, 3, 4, 0, 0, 0, 5, 5, 5), 1))
 	add(b.Add(b.Splat(graph.F32, []int64{100, 100}, 3), b.Weight(graph.F32, []int64{100, 100}, 7, 0.5)))
+	add(b.WeightAround(graph.BF16, []int64{5}, 9, 1, 0.25))
 	c, err := b.End(g.Outputs[0].Node)
 	if err != nil {
 		t.Fatal(err)
