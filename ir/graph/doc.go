@@ -14,6 +14,25 @@
 // has a tuple type, and OpGetTupleElement picks. Operands may point forward in the table (HLO text allows it); Canonical
 // gives a graph without calls, tuples and dead nodes whose table order is a topological order.
 //
+// # What there is
+//
+//	builder.go              Builder: add operators, types inferred, one sticky error
+//	infer*.go               InferType, Infer, Check; CompOrder and Orderer: topological orders without recursion
+//	canonical.go, fold.go, recognise.go
+//	                        Canonical, Compact; ConstValue and ConstInts: shape arithmetic; NodeWork
+//	eval*.go, tensor.go     Interp, Eval: the reference interpreter
+//	weights.go, inputs.go   SeedWeights, Materialise; RandomInputs
+//	compare.go              Compare, Tolerance
+//	combiner.go             KindOf, ReduceKindOf; SortKey and ArgReducer recognise comparators and argmax
+//	numeric.go              encodings of every element type
+//
+// # Invariants
+//
+// Check is the gate: Canonical, the interpreter and the lowering may rely on everything that it proves (types follow from
+// operands, attributes fit ranks, no cycles, no calls in circles, sizes below MaxElements) and are not to be given a graph
+// that has not passed it or been made by a Builder. All of them only read the graph, but for InferType, Infer and Check,
+// which may intern types, and SeedWeights.
+//
 // # Semantics
 //
 // Operators mean what the XLA operation semantics page says for the operator of the same name, on row-major tensors

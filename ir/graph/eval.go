@@ -606,7 +606,7 @@ func (r *run) iota(n Node, out Tensor) error {
 // identityTargets are custom calls that say where a value lives, not what it is.
 var identityTargets = map[string]bool{
 	"Sharding": true, "SPMDFullToShardShape": true, "SPMDShardToFullShape": true, "AwsNeuronTransferWithStaticRing": true,
-	"annotate_device_placement": true, "xla.sdy.FuncResultSharding": true, "LayoutConstraint": true,
+	"annotate_device_placement": true, "MoveToDevice": true, "MoveToHost": true, "xla.sdy.FuncResultSharding": true, "LayoutConstraint": true,
 }
 
 // IsIdentity reports a node whose value is its first operand's: copies, barriers, domains, dependencies, placement custom
