@@ -106,10 +106,10 @@ func TestModels(t *testing.T) {
 		name  string
 		graph func(testing.TB) *graph.Graph
 		long  bool
-		least int // values spilled over all sizes; the first model needs all it has at once
+		least int // values spilled where memory is least
 	}{
 		{"linear", func(t testing.TB) *graph.Graph { return hloFile(t, "neuron/linear_forward.hlo.txt") }, false, 0},
-		{"mlp", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:mlp?layers=3&width=512&batch=64&in=512") }, false, 6},
+		{"mlp", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:mlp?layers=3&width=512&batch=64&in=512") }, false, 2},
 		{"mha", func(t testing.TB) *graph.Graph { return hloFile(t, "openxla/mha_block_1x12x128x64_bf16.hlo") }, true, 12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,33 +122,39 @@ func TestModels(t *testing.T) {
 				var ws Workspace
 				full := check(t, p, &ws, Options{}, want)
 				t.Logf("level %d: %d nodes, %d edges, demand %.1f %%, high water %d", level, full.Nodes, full.Edges, full.PeakDemand, full.HighWater)
-				// A sixteenth less each time, until the largest instruction does not fit.
-				spilled := 0
-				for size := full.HighWater - int64(p.m.Gen.SBReserved); ; size = size * 15 / 16 {
+				// The least memory that does, by bisection; then that and a little more. Too little must be refused as a limit.
+				opt := Options{PsumBanks: 2, StripBytes: 32}
+				fits := func(size int64) bool {
 					p := lowerModel(t, c.graph(t), level)
-					opt := Options{SBBytes: size, PsumBanks: 2, StripBytes: 32}
+					opt.SBBytes = size
 					if _, err := PSUM(&p.m, p.f, &ws, opt); err != nil {
 						t.Fatal(err)
 					}
-					mt, err := SB(&p.m, p.f, &ws, opt)
-					if err != nil {
-						if target.ClassOf(err) != target.Limit {
-							t.Fatal(err)
-						}
-						t.Logf("level %d: %v", level, err)
-						break
+					_, err := SB(&p.m, p.f, &ws, opt)
+					if err != nil && target.ClassOf(err) != target.Limit {
+						t.Fatal(err)
 					}
-					if mt.Spilled == 0 {
-						continue
+					return err == nil
+				}
+				lo, hi := int64(32), full.HighWater
+				for hi-lo > granule {
+					if mid := (lo + hi) / 2 &^ (granule - 1); fits(mid) {
+						hi = mid
+					} else {
+						lo = mid
 					}
-					p = lowerModel(t, c.graph(t), level)
-					check(t, p, &ws, opt, want)
+				}
+				spilled := 0
+				for _, size := range []int64{hi, hi + hi/8, hi + hi/2} {
+					p := lowerModel(t, c.graph(t), level)
+					opt.SBBytes = size
+					mt := check(t, p, &ws, opt, want)
 					t.Logf("level %d, %d bytes: %d values spilled (%d bytes), %d remat, %d saves, %d reloads, %d rounds",
 						level, size, mt.Spilled, mt.SpilledBytes, mt.Remats, mt.Saves, mt.Reloads, mt.Iterations)
-					spilled += mt.Spilled
+					spilled = max(spilled, mt.Spilled)
 				}
 				if spilled < c.least {
-					t.Errorf("level %d: %d values spilled, want %d", level, spilled, c.least)
+					t.Errorf("level %d: at most %d values spilled, want %d", level, spilled, c.least)
 				}
 			}
 		})

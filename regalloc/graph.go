@@ -12,7 +12,7 @@ const (
 	GraphIndex
 )
 
-// Limits of the representations, as fields so that a test can lower them.
+// GraphLimits are the sizes at which a graph changes its representation; fields, so that a test can lower them.
 type GraphLimits struct {
 	// MatrixNodes is up to how many nodes a bit matrix keeps pairs apart that overlap more than once. 16,384 nodes take 16 MiB.
 	MatrixNodes int
