@@ -123,7 +123,7 @@ func (t *Tail) trigger(r *ir.InstRow) error {
 	t.blocks++
 	in := t.next(isa.OpDMATrigger)
 	in.Block = t.blocks
-	in.SetName(t.m.Names.String(t.m.Queues.At(r.Queue).Name))
+	in.Name = t.names[r.Queue]
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rosmar-compiler/rosmar/codegen/neff"
 	"github.com/rosmar-compiler/rosmar/dma"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -22,6 +23,7 @@ type prog struct {
 	sync    SyncSpace
 	edits   ir.Edits
 	enc     Tail
+	file    neff.Buffer
 	sb      []ir.Loc
 	psum    []ir.Loc
 	in, out ir.Loc
@@ -137,6 +139,27 @@ func (p *prog) tail(t fataler, schedule bool, opt dma.Options) SyncStats {
 		t.Fatal(err)
 	}
 	return st
+}
+
+// retail runs everything after the edges again, up to the bytes of the package.
+func (p *prog) retail() error {
+	m, f := &p.m, p.b.Func
+	if _, err := sched.Schedule(m, f, &p.sched); err != nil {
+		return err
+	}
+	if err := sched.LegalizeGroups(m, f, &p.sched); err != nil {
+		return err
+	}
+	if err := dma.AssignQueues(m, f, dma.Options{}, &p.dma); err != nil {
+		return err
+	}
+	ActTables(m, f, &p.edits)
+	if _, err := Sync(m, f, &p.sync); err != nil {
+		return err
+	}
+	p.file.Reset()
+	_, _, err := Write(m, f, Options{}, &p.enc, &p.file)
+	return err
 }
 
 // chain is n rounds of load, matmul, activation, save through rotating tiles.

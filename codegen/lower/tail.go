@@ -22,6 +22,7 @@ type Tail struct {
 	buf     []byte
 	blocks  uint32 // descriptor blocks of the engine so far
 	weights weightState
+	names   [][36]byte                    // of queue sets, as triggers spell them
 	at      arena.Column[ir.Inst, uint32] // position in program order, from 1
 
 	// The package under construction.
@@ -45,6 +46,12 @@ func (t *Tail) begin(m *ir.Module, f ir.Func) error {
 	}
 	if m.Gen == nil || !m.Gen.CodeGen {
 		return target.Errorf(target.Bug, "encoding for a generation without an instruction set")
+	}
+	t.names = t.names[:0]
+	for q := range m.Queues.Len() {
+		var in isa.Inst
+		in.SetName(m.Names.String(m.Queues.At(ir.Queue(q)).Name))
+		t.names = append(t.names, in.Name)
 	}
 	t.at.Reset()
 	t.at.Resize(m.Insts.Len())
