@@ -94,3 +94,47 @@ func TestSurvey(t *testing.T) {
 			float64(lo.stats.Loaded)/1e6, float64(lo.stats.Saved)/1e6, time.Since(start))
 	}
 }
+
+// TestNetworks runs whole networks: splat weights as published, and seeded ones.
+func TestNetworks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates 0.4 G multiply-adds a run")
+	}
+	gen, _ := target.ByLevel(30)
+	for _, name := range []string{"light_squeezenet", "light_shufflenet"} {
+		for _, seeded := range []bool{false, true} {
+			g := readModel(t, filepath.Join(dataDir(t), "onnx", "light", name+".onnx"))
+			if seeded {
+				c, err := graph.Canonical(g)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g = c
+				if graph.SeedWeights(g, 1) == 0 {
+					t.Fatal("no weights were seeded")
+				}
+			}
+			lo, err := lowerFor(g, gen, Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			ins := graph.RandomInputs(lo.g, 1)
+			want, err := graph.Eval(lo.g, ins)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := lo.simulate(ins)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for i := range want {
+				d, err := graph.Compare(got[i], want[i], 1e-3, 1e-5)
+				if err != nil || !d.OK() {
+					t.Fatalf("%s, seeded %v: output %d: %v %v", name, seeded, i, d, err)
+				}
+			}
+			t.Logf("%s, seeded %v: %d insts, %d matmuls, %.1f MB loaded, %.1f MB saved", name, seeded, lo.stats.Insts, lo.stats.Matmuls,
+				float64(lo.stats.Loaded)/1e6, float64(lo.stats.Saved)/1e6)
+		}
+	}
+}
