@@ -7,6 +7,9 @@ func trivialWindow(w graph.Window) bool {
 	return w.Size == 1 && w.Stride == 1 && w.PadLow == 0 && w.PadHigh == 0 && w.LhsDilate == 1
 }
 
+// maxRowStep bounds the elements between two rows of a layout that is free to choose.
+const maxRowStep = 1 << 30
+
 // plan is the shape of a unit's tiles.
 type plan struct {
 	rows   int64 // positions on partitions
@@ -34,6 +37,9 @@ func (l *lowering) chooseLayout(u *unit) {
 	best, bestCost := int64(1), int64(-1)
 	wmax := max(1, min(maxColumns, l.budget/2/l.columnBytes(u, l.valsOf(u))))
 	try := func(inner int64) {
+		if inner > maxRowStep && inner > 1 {
+			return // the step between rows must fit a pattern
+		}
 		rows := total / inner
 		tiles := (rows + 127) / 128
 		chunks := (inner + wmax - 1) / wmax
@@ -115,6 +121,9 @@ func planTiles(d *domain, height, width int64) plan {
 	}
 	return p
 }
+
+// tiles is how many tiles the rows make.
+func (p *plan) tiles() int64 { return (p.rows + p.height - 1) / p.height }
 
 // chunk is box number k of the free axes.
 func (p *plan) chunk(d *domain, k int64, t *tile) {

@@ -123,12 +123,12 @@ func (l *lowering) convWeights(t *tile) []ir.Loc {
 	for k := int64(0); k < n; k += 128 {
 		parts := min(128, n-k)
 		if c.splat {
-			loc := l.b.SB(l.tileName(r.src), r.dt, int(parts), t.pn)
+			loc := l.sb(l.tileName(r.src), r.dt, int(parts), t.pn)
 			l.memset(l.cols(loc, r.dt, parts, 0, t.pn), r.bits)
 			locs = append(locs, loc)
 			continue
 		}
-		loc := l.b.SB(l.tileName(r.src), r.dt, int(parts), c.taps*t.pn)
+		loc := l.sb(l.tileName(r.src), r.dt, int(parts), c.taps*t.pn)
 		locs = append(locs, loc)
 		h := l.homeOf(w.root)
 		if c.pack == 1 {
@@ -231,7 +231,7 @@ func (l *lowering) tapPattern(loc ir.Loc, dt target.Dtype, parts int64, p *convP
 	if len(pairs) == 0 {
 		pairs = append(pairs, ir.Pair{Step: 1, Num: 1})
 	}
-	return l.b.Chip(loc, dt, 0, int(parts), off, pairs...)
+	return l.chip(loc, dt, 0, int(parts), off, pairs...)
 }
 
 func (l *lowering) emitConv(t *tile, i, evictor int) {
@@ -258,7 +258,7 @@ func (l *lowering) emitConv(t *tile, i, evictor int) {
 		group := pieces[g:min(g+groupBanks, len(pieces))]
 		var banks [groupBanks]ir.Loc
 		for b := range group {
-			banks[b] = l.b.PSUM(l.tileName(src), f32, int(t.pn), group[b].n)
+			banks[b] = l.psum(l.tileName(src), f32, int(t.pn), group[b].n)
 		}
 		step := int64(0)
 		for k, loc := range c.maps {
@@ -269,7 +269,7 @@ func (l *lowering) emitConv(t *tile, i, evictor int) {
 				if c.splat {
 					at = 0
 				}
-				st := l.b.Chip(weights[k], wt, 0, int(parts), at, ir.Pair{Step: 1, Num: uint32(t.pn)})
+				st := l.chip(weights[k], wt, 0, int(parts), at, ir.Pair{Step: 1, Num: uint32(t.pn)})
 				for b := range group {
 					mv := l.tapPattern(loc, xt, parts, &group[b], tap)
 					l.matmul(mv, st, l.cols(banks[b], f32, t.pn, 0, group[b].n), step, steps)
@@ -292,12 +292,12 @@ func (l *lowering) emitDepthwise(t *tile, i int) {
 	l.newTile(i, t, t.w)
 	acc := l.locs[i].loc
 	if r.dt != f32 {
-		acc = l.b.SB(l.tileName(r.src), f32, int(t.pn), t.w)
+		acc = l.sb(l.tileName(r.src), f32, int(t.pn), t.w)
 	}
 	w := &info.w
 	var wloc ir.Loc
 	if !c.splat {
-		wloc = l.b.SB(l.tileName(r.src), f32, int(t.pn), c.taps)
+		wloc = l.sb(l.tileName(r.src), f32, int(t.pn), c.taps)
 		free := denseChip(append([]axis(nil), c.tap...))
 		l.transfer(load, l.homeOf(w.root), l.vals.At(w.root).dt, w.off, []axis{{n: w.dims[1], mem: w.step[1]}}, t.p0, t.pn, free, side{loc: wloc, dt: f32})
 	}

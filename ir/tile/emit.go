@@ -17,15 +17,21 @@ type emitter struct {
 	actSet  int  // resident table set
 	flip    bool // which engine evicts next
 
+	counting bool // count what would be emitted
+	count    count
+
 	// The unit being emitted.
-	u      *unit
-	plan   plan
-	refs   []argRef
-	refAt  []uint32 // first ref of each value of the unit
-	inputs []input
-	byView map[inputKey]int
-	locs   []made
-	index  arena.Column[val, uint32] // position in its unit, from 1
+	u         *unit
+	plan      plan
+	outer     []axis // the outer loop, and the axes of the domain that it walks
+	outerAt   []int
+	rowsOuter bool
+	refs      []argRef
+	refAt     []uint32 // first ref of each value of the unit
+	inputs    []input
+	byView    map[inputKey]int
+	locs      []made
+	index     arena.Column[val, uint32] // position in its unit, from 1
 
 	boxes              []box
 	partAxes, freeAxes []axis
@@ -75,8 +81,42 @@ type made struct {
 	strip ir.Loc // partial results of a reduction, one a chunk
 }
 
+// The makers of locations and operands. While counting they make nothing.
+
+func (l *lowering) sb(name arena.Name, d target.Dtype, parts int, elems int64) ir.Loc {
+	if l.counting {
+		return 1
+	}
+	return l.b.SB(name, d, parts, elems)
+}
+
+func (l *lowering) psum(name arena.Name, d target.Dtype, parts int, elems int64) ir.Loc {
+	if l.counting {
+		return 1
+	}
+	return l.b.PSUM(name, d, parts, elems)
+}
+
+func (l *lowering) chip(loc ir.Loc, d target.Dtype, start, parts int, off int64, free ...ir.Pair) ir.Arg {
+	if l.counting {
+		return ir.Arg{Kind: ir.ArgAP, Dtype: d}
+	}
+	return l.b.Chip(loc, d, start, parts, off, free...)
+}
+
+func (l *lowering) mem(loc ir.Loc, d target.Dtype, off int64, axes ...ir.Pair) ir.Arg {
+	if l.counting {
+		return ir.Arg{Kind: ir.ArgAP, Dtype: d}
+	}
+	return l.b.Mem(loc, d, off, axes...)
+}
+
 func (l *lowering) emit(op ir.Opcode, e target.Engine, ins, outs []ir.Arg, attrs ...ir.Attr) {
 	if l.err != nil {
+		return
+	}
+	if l.counting {
+		l.count.insts++
 		return
 	}
 	l.b.Emit(op, e, ins, outs, attrs...)
@@ -87,19 +127,21 @@ func (l *lowering) emit(op ir.Opcode, e target.Engine, ins, outs []ir.Arg, attrs
 
 func (l *lowering) at(n graph.Node) {
 	l.cur = n
-	l.b.Source = l.sourceName(n)
+	if !l.counting {
+		l.b.Source = l.sourceName(n)
+	}
 }
 
 // emitUnits turns every unit into instructions.
 func (l *lowering) emitUnits() {
-	l.byView = map[inputKey]int{}
 	for id := 1; id < len(l.units) && l.err == nil; id++ {
 		u := &l.units[id]
 		if u.kind == unitPieces {
 			l.emitPieces(u)
 			continue
 		}
-		l.emitUnit(u)
+		l.prepare(u)
+		l.runTiles(u)
 	}
 }
 
@@ -190,12 +232,16 @@ func (l *lowering) inputOf(d *domain, r, p *valueRow, a view, j int) uint32 {
 	return uint32(len(l.inputs) - 1)
 }
 
-// emitUnit runs the tiles of a unit.
-func (l *lowering) emitUnit(u *unit) {
-	l.at(l.vals.At(l.valsOf(u)[0]).src)
+// layOut chooses the layout of a unit: once, before anything is counted or emitted.
+func (l *lowering) layOut(u *unit) {
 	if u.kind == unitRegion {
 		l.chooseLayout(u)
 	}
+}
+
+// prepare makes a unit the current one: its operands bound, its tiles planned.
+func (l *lowering) prepare(u *unit) {
+	l.at(l.vals.At(l.valsOf(u)[0]).src)
 	l.bind(u)
 	d := &u.dom
 	width := max(1, min(maxColumns, l.budget/2/l.columnBytes(u, l.valsOf(u))))
@@ -215,46 +261,56 @@ func (l *lowering) emitUnit(u *unit) {
 		return
 	}
 	l.plan = planTiles(d, height, width)
-	var outer []axis
-	var outerAt [maxRank]int
+	l.outer, l.outerAt = l.outer[:0], l.outerAt[:0]
 	for i := range d.n {
 		if d.grp[i] == groupB {
-			outerAt[len(outer)] = i
-			outer = append(outer, axis{n: d.dims[i]})
+			l.outer, l.outerAt = append(l.outer, axis{n: d.dims[i]}), append(l.outerAt, i)
 		}
 	}
-	rowsOuter := u.hasRed && l.plan.chunks > 1
+	// Partial reductions finish a row before the next one starts.
+	l.rowsOuter = u.hasRed && l.plan.chunks > 1
+}
+
+// runTiles emits the tiles of the current unit.
+func (l *lowering) runTiles(u *unit) {
 	var idx [maxRank]int64
-	for {
+	for l.err == nil {
 		var t tile
-		for i := range outer {
-			t.b[outerAt[i]] = idx[i]
+		for i, at := range l.outerAt {
+			t.b[at] = idx[i]
 		}
-		if rowsOuter {
-			for t.p0 = 0; t.p0 < l.plan.rows; t.p0 += l.plan.height {
-				t.pn = min(l.plan.height, l.plan.rows-t.p0)
-				for t.chunk = 0; t.chunk < l.plan.chunks; t.chunk++ {
-					l.plan.chunk(d, t.chunk, &t)
-					t.last = t.chunk == l.plan.chunks-1
-					l.startChunk(&t, t.chunk == 0)
-					l.emitTile(&t)
+		if l.rowsOuter {
+			for r := range l.plan.tiles() {
+				for k := range l.plan.chunks {
+					l.runTile(&t, r, k)
 				}
 			}
 		} else {
-			for t.chunk = 0; t.chunk < l.plan.chunks; t.chunk++ {
-				l.plan.chunk(d, t.chunk, &t)
-				t.last = true
-				for t.p0 = 0; t.p0 < l.plan.rows; t.p0 += l.plan.height {
-					t.pn = min(l.plan.height, l.plan.rows-t.p0)
-					l.startChunk(&t, t.p0 == 0)
-					l.emitTile(&t)
+			for k := range l.plan.chunks {
+				for r := range l.plan.tiles() {
+					l.runTile(&t, r, k)
 				}
 			}
 		}
-		if l.err != nil || !odometer(idx[:len(outer)], outer) {
+		if !odometer(idx[:len(l.outer)], l.outer) {
 			return
 		}
 	}
+}
+
+// runTile emits tile r of the rows and chunk k of the columns.
+func (l *lowering) runTile(t *tile, r, k int64) {
+	t.p0 = r * l.plan.height
+	t.pn = min(l.plan.height, l.plan.rows-t.p0)
+	t.chunk = k
+	l.plan.chunk(&l.u.dom, k, t)
+	fresh := r == 0
+	t.last = true
+	if l.rowsOuter {
+		fresh, t.last = k == 0, k == l.plan.chunks-1
+	}
+	l.startChunk(t, fresh)
+	l.emitTile(t)
 }
 
 func (d *domain) freeElems() int64 {
@@ -269,21 +325,20 @@ func (d *domain) freeElems() int64 {
 
 // startChunk forgets what the last tile loaded: everything when the columns change, else what depends on rows.
 func (l *lowering) startChunk(t *tile, fresh bool) {
-	rowsOuter := l.u.hasRed && l.plan.chunks > 1
 	for i := range l.inputs {
 		in := &l.inputs[i]
 		switch {
 		case !in.shared:
 			in.valid = false
-		case fresh || rowsOuter && !in.row:
+		case fresh || l.rowsOuter && !in.row:
 			in.valid = false
 		}
 	}
 	switch l.u.kind {
 	case unitDot:
-		l.dotChunk(t, fresh || rowsOuter)
+		l.dotChunk(t, fresh || l.rowsOuter)
 	case unitConv:
-		l.convChunk(t, fresh || rowsOuter)
+		l.convChunk(t, fresh || l.rowsOuter)
 	}
 }
 
@@ -371,7 +426,7 @@ func (l *lowering) evictor(u *unit) int {
 func (l *lowering) newTile(i int, t *tile, w int64) {
 	v := l.valsOf(l.u)[i]
 	r := l.vals.At(v)
-	l.locs[i] = made{loc: l.b.SB(l.tileName(r.src), r.dt, int(t.pn), w)}
+	l.locs[i] = made{loc: l.sb(l.tileName(r.src), r.dt, int(t.pn), w)}
 }
 
 // save stores the tile of value i to DRAM.
@@ -416,7 +471,7 @@ func (l *lowering) fetch(t *tile, k uint32) *input {
 	if in.row {
 		w = 1
 	}
-	in.loc = l.b.SB(l.tileName(l.vals.At(in.v.root).src), in.dt, int(parts), w)
+	in.loc = l.sb(l.tileName(l.vals.At(in.v.root).src), in.dt, int(parts), w)
 	part := axesOf(d, &in.v, t, l.partAxes[:0], groupP)
 	var free []axis
 	off := tileOff(d, &in.v, t)

@@ -58,6 +58,10 @@ func lowerFor(g *graph.Graph, gen *target.Generation, opt Options) (*lowered, er
 	if err != nil {
 		return nil, err
 	}
+	// What was counted before holds for full tiles; the last tile of a loop may take a few instructions less or more.
+	if lo, hi := st.Insts*7/10-20, st.Insts*14/10+40; st.Counted < lo || st.Counted > hi {
+		return nil, fmt.Errorf("%d instructions were counted before emission, %d emitted", st.Counted, st.Insts)
+	}
 	if err := verify.Module(m, target.Bug); err != nil {
 		return nil, fmt.Errorf("not legal: %w", err)
 	}

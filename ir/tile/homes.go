@@ -28,6 +28,9 @@ func (l *lowering) uniqueName(base string) arena.Name {
 
 // tileName is a fresh name for a location that serves the operator of v.
 func (l *lowering) tileName(n graph.Node) arena.Name {
+	if l.counting {
+		return 0
+	}
 	l.seq++
 	return l.m.Names.Derived(l.sourceName(n), arena.DeriveTile, l.seq)
 }
@@ -63,17 +66,27 @@ func (l *lowering) declare() {
 		if o.v.root == 0 {
 			continue
 		}
-		r := l.vals.At(o.v.root)
-		if r.unit != 0 && o.v.isDense(product(l.shapeOf(o.v.root))) && l.homes.Get(o.v.root).loc == 0 {
+		if o.done {
 			l.homes.Set(o.v.root, home{loc: o.loc})
-			o.done = true
+		}
+	}
+}
+
+// claimOutputs marks the outputs that are the home of the value that they show: the first of each value that a unit makes,
+// if it shows the whole in order. The others are copied.
+func (l *lowering) claimOutputs() {
+	claimed := map[val]bool{}
+	for i := range l.outs {
+		o := &l.outs[i]
+		if v := o.v.root; v != 0 && l.vals.At(v).unit != 0 && !claimed[v] && o.v.isDense(product(l.shapeOf(v))) {
+			o.done, claimed[v] = true, true
 		}
 	}
 }
 
 // homeOf is where a value lives in DRAM, made when first asked for.
 func (l *lowering) homeOf(v val) home {
-	if h := l.homes.Get(v); h.loc != 0 {
+	if h := l.homes.Get(v); h.loc != 0 || l.counting {
 		return h
 	}
 	r := l.vals.At(v)
@@ -114,18 +127,13 @@ func (l *lowering) declareConst(r *valueRow) ir.Loc {
 	return loc
 }
 
-// finishOutputs copies what an output shares with an input, a constant or another output.
-func (l *lowering) finishOutputs() {
-	for i := range l.outs {
-		o := &l.outs[i]
-		if o.done || o.v.root == 0 {
-			continue
-		}
-		l.cur = o.node
-		l.b.Source = l.sourceName(o.node)
-		dst := dense(0, o.v.shape())
-		l.copyOut(o.v, home{loc: o.loc}, dst)
+// finishOutput copies what an output shares with an input, a constant or another output.
+func (l *lowering) finishOutput(o *output) {
+	if o.done || o.v.root == 0 {
+		return
 	}
+	l.at(o.node)
+	l.copyOut(o.v, home{loc: o.loc}, dense(0, o.v.shape()))
 }
 
 // copyOut writes the elements of src to dst, a view on a DRAM tensor: by one kind of transfer, or by filling from a tile.
@@ -151,6 +159,15 @@ func (l *lowering) copyOut(src view, to home, dst view) {
 		axes = append(axes, a)
 	}
 	outer := max(0, len(axes)-5)
+	if l.counting {
+		n := int64(1)
+		for _, a := range axes[:outer] {
+			n *= a.n
+		}
+		l.count.insts += n
+		l.count.descriptors += n * descriptors(len(axes)-outer, axes[outer:])
+		return
+	}
 	var idx [maxRank]int64
 	for {
 		so, do := from.off+src.off, to.off+dst.off
@@ -174,7 +191,7 @@ func (l *lowering) copyOut(src view, to home, dst view) {
 			sp[0], dp[0] = ir.Pair{Step: 1, Num: 1}, ir.Pair{Step: 1, Num: 1}
 			n = 1
 		}
-		l.emit(ir.OpDMACopy, target.EngineSP, []ir.Arg{l.b.Mem(from.loc, r.dt, so, sp[:n]...)}, []ir.Arg{l.b.Mem(to.loc, r.dt, do, dp[:n]...)})
+		l.emit(ir.OpDMACopy, target.EngineSP, []ir.Arg{l.mem(from.loc, r.dt, so, sp[:n]...)}, []ir.Arg{l.mem(to.loc, r.dt, do, dp[:n]...)})
 		l.stats.Loaded += bytes
 		l.stats.Saved += bytes
 		if !odometer(idx[:outer], axes[:outer]) {
@@ -198,8 +215,8 @@ func (l *lowering) fillDRAM(r *valueRow, to home, dst view) {
 	v := d.conform(&sq, nil)
 	var t tile
 	p.chunk(&d, 0, &t)
-	loc := l.b.SB(l.tileName(l.cur), r.dt, int(p.height), t.w)
-	l.emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{l.b.Chip(loc, r.dt, 0, int(p.height), 0, ir.Pair{Step: 1, Num: uint32(t.w)})},
+	loc := l.sb(l.tileName(l.cur), r.dt, int(p.height), t.w)
+	l.emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{l.chip(loc, r.dt, 0, int(p.height), 0, ir.Pair{Step: 1, Num: uint32(t.w)})},
 		ir.Int(ir.KeyConstant, int64(r.bits)))
 	for t.p0 = 0; t.p0 < p.rows; t.p0 += p.height {
 		t.pn = min(p.height, p.rows-t.p0)

@@ -16,7 +16,7 @@ type opnd struct {
 
 // cols is an access to columns [c0, c0+n) of a dense tile.
 func (l *lowering) cols(loc ir.Loc, dt target.Dtype, parts, c0, n int64) ir.Arg {
-	return l.b.Chip(loc, dt, 0, int(parts), c0, ir.Pair{Step: 1, Num: uint32(n)})
+	return l.chip(loc, dt, 0, int(parts), c0, ir.Pair{Step: 1, Num: uint32(n)})
 }
 
 // repeated is one element a row, n times.
@@ -24,7 +24,7 @@ func (l *lowering) repeated(loc ir.Loc, dt target.Dtype, parts, n int64) ir.Arg 
 	if n == 1 {
 		return l.cols(loc, dt, parts, 0, 1)
 	}
-	return l.b.Chip(loc, dt, 0, int(parts), 0, ir.Pair{Step: 0, Num: uint32(n)})
+	return l.chip(loc, dt, 0, int(parts), 0, ir.Pair{Step: 0, Num: uint32(n)})
 }
 
 // operand is operand j of value i for columns [c0, c0+n). psum stands for the unit's root.
@@ -48,7 +48,7 @@ func (l *lowering) operand(t *tile, i, j int, c0, n int64, psum ir.Arg) opnd {
 		if consumer := l.vals.At(l.valsOf(l.u)[i]); dt != f32 && consumer.op == vTT && !consumer.op0.Bitwise() && dt.Size() <= 4 &&
 			(dt.IsFloat() || isSmall(r.lo, r.hi)) {
 			if m.loc32 == 0 {
-				m.loc32 = l.b.SB(l.tileName(r.src), f32, int(t.pn), 1)
+				m.loc32 = l.sb(l.tileName(r.src), f32, int(t.pn), 1)
 				l.emit(ir.OpTensorCopy, target.EngineDVE, []ir.Arg{l.cols(m.loc, dt, t.pn, 0, 1)}, []ir.Arg{l.cols(m.loc32, f32, t.pn, 0, 1)})
 			}
 			loc, dt = m.loc32, f32
@@ -74,7 +74,7 @@ func (l *lowering) solid(t *tile, i, j int, o opnd, n int64) opnd {
 		return o
 	}
 	r := l.vals.At(l.refs[int(l.refAt[i])+j].root)
-	loc := l.b.SB(l.tileName(l.cur), r.dt, int(t.pn), 1)
+	loc := l.sb(l.tileName(l.cur), r.dt, int(t.pn), 1)
 	l.memset(l.cols(loc, r.dt, t.pn, 0, 1), r.bits)
 	return opnd{arg: l.repeated(loc, r.dt, t.pn, n), row: l.cols(loc, r.dt, t.pn, 0, 1), dt: r.dt}
 }
@@ -179,6 +179,9 @@ func (l *lowering) ptr(op target.AluOp, x, s ir.Arg, rev bool, out ir.Arg) {
 
 // lowBits reads the low part of each element of an integer tile.
 func (l *lowering) lowBits(x ir.Arg, dt target.Dtype) ir.Arg {
+	if l.counting {
+		return x
+	}
 	ap := *l.m.APs.At(x.AP())
 	k := int32(ap.Dtype.Size() / dt.Size())
 	ap.Off *= int64(k)
@@ -191,6 +194,9 @@ func (l *lowering) lowBits(x ir.Arg, dt target.Dtype) ir.Arg {
 
 // halves walks each element of a tile twice: its 32-bit halves, or the element itself again.
 func (l *lowering) halves(x ir.Arg, wide bool) ir.Arg {
+	if l.counting {
+		return x
+	}
 	ap := *l.m.APs.At(x.AP())
 	n := ap.NPairs()
 	pair := ir.Pair{Step: 0, Num: 2}
@@ -232,6 +238,9 @@ func (l *lowering) emitIota(t *tile, v val, out ir.Arg) {
 		l.unsupported(l.cur, "counting along a cut axis is not lowered")
 		return
 	}
+	if l.counting {
+		pattern = nil
+	}
 	l.emit(ir.OpIota, target.EnginePool, nil, []ir.Arg{out}, ir.Int(ir.KeyBase, base), l.m.IntsAttr(ir.KeyPattern, pattern...),
 		ir.Int(ir.KeyChannelMultiplier, mult))
 }
@@ -261,7 +270,7 @@ func (l *lowering) reducePart(t *tile, i int) {
 	r := l.vals.At(l.valsOf(l.u)[i])
 	dt := stripType(r)
 	if t.chunk == 0 {
-		l.locs[i] = made{strip: l.b.SB(l.tileName(r.src), dt, int(t.pn), l.plan.chunks)}
+		l.locs[i] = made{strip: l.sb(l.tileName(r.src), dt, int(t.pn), l.plan.chunks)}
 	}
 	x := l.operand(t, i, 0, 0, t.w, ir.Arg{})
 	l.reduceOp(r.op0, x.arg, l.cols(l.locs[i].strip, dt, t.pn, t.chunk, 1))

@@ -21,11 +21,16 @@ const DefaultMaxInstructions = 4_000_000
 
 // Stats is what a lowering emitted.
 type Stats struct {
-	Insts    int64
-	Matmuls  int64
-	Loaded   int64 // DRAM bytes read, copies included
-	Saved    int64 // DRAM bytes written
-	DRAM     int64 // bytes of all DRAM tensors
+	Insts   int64
+	Matmuls int64
+	Loaded  int64 // DRAM bytes read, copies included
+	Saved   int64 // DRAM bytes written
+	DRAM    int64 // bytes of all DRAM tensors
+
+	// Descriptors is the element descriptors of all transfers; one holds four axes a side.
+	Descriptors int64
+	// Counted is the instructions that the closed form foretold.
+	Counted  int64
 	ByOpcode [ir.NumOpcodes]int64
 	ByOp     []OpCount // model operators in order of their number
 }
@@ -44,6 +49,7 @@ func Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (S
 		return Stats{}, target.NotSupported(gen.Name, "target %s has no code generator", gen.Name)
 	}
 	l := &lowering{g: g, gen: gen, opt: opt, m: m}
+	l.byView = map[inputKey]int{}
 	l.budget = opt.TileSBBytes
 	if l.budget <= 0 {
 		l.budget = int64(gen.SBUsable()) * 9 / 10
@@ -63,9 +69,18 @@ func Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (S
 		l.dropDead()
 		l.formUnits()
 		l.markExternal()
+		l.claimOutputs()
+		for i := 1; i < len(l.units); i++ {
+			l.layOut(&l.units[i])
+		}
+		l.refuse()
+	}
+	if l.err == nil {
 		l.declare()
 		l.emitUnits()
-		l.finishOutputs()
+		for i := range l.outs {
+			l.finishOutput(&l.outs[i])
+		}
 	}
 	l.b.Close()
 	if l.err != nil {

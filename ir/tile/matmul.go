@@ -91,7 +91,7 @@ func (l *lowering) loadK(o *dotOperand, off int64, k0, kn int64, free []axis) {
 	dt := l.vals.At(o.root).dt
 	t := &l.dt
 	parts := min(128, t.k-k0*128)
-	o.loc = l.b.SB(l.tileName(l.vals.At(o.root).src), o.dt, int(parts), kn*o.cols)
+	o.loc = l.sb(l.tileName(l.vals.At(o.root).src), o.dt, int(parts), kn*o.cols)
 	if r := l.vals.At(o.root); r.op == vSplat {
 		l.memset(l.cols(o.loc, o.dt, parts, 0, kn*o.cols), r.bits)
 		return
@@ -135,7 +135,7 @@ func (l *lowering) loadA(t *tile, k0, kn int64) {
 func (l *lowering) loadBoxes(o *dotOperand, off, k0, kn int64, rows []box) {
 	td := &l.dt
 	dt := l.vals.At(o.root).dt
-	o.loc = l.b.SB(l.tileName(l.vals.At(o.root).src), o.dt, int(min(128, td.k-k0*128)), kn*o.cols)
+	o.loc = l.sb(l.tileName(l.vals.At(o.root).src), o.dt, int(min(128, td.k-k0*128)), kn*o.cols)
 	if r := l.vals.At(o.root); r.op == vSplat {
 		l.memset(l.cols(o.loc, o.dt, min(128, td.k-k0*128), 0, kn*o.cols), r.bits)
 		return
@@ -196,7 +196,9 @@ func accumulationFlag(k, n int64) int64 {
 
 func (l *lowering) matmul(moving, stationary, out ir.Arg, k, n int64) {
 	l.emit(ir.OpMatmult, target.EnginePE, []ir.Arg{moving, stationary}, []ir.Arg{out}, ir.Int(ir.KeyAccumulationFlag, accumulationFlag(k, n)))
-	l.stats.Matmuls++
+	if !l.counting {
+		l.stats.Matmuls++
+	}
 }
 
 // emitRoot computes the unit's root for a tile into the location of value i, or, with evictor ≥ 0, evicts it through that
@@ -238,7 +240,7 @@ func (l *lowering) emitDot(t *tile, i, evictor int) {
 		nb := int((gw + bankColumns - 1) / bankColumns)
 		for b := range nb {
 			n := min(bankColumns, gw-int64(b)*bankColumns)
-			banks[b] = l.b.PSUM(l.tileName(src), f32, int(t.pn), n)
+			banks[b] = l.psum(l.tileName(src), f32, int(t.pn), n)
 		}
 		base, bcols := g0, t.w
 		k0 := int64(0)
@@ -253,11 +255,11 @@ func (l *lowering) emitDot(t *tile, i, evictor int) {
 				base, bcols = 0, gw
 			}
 			parts := min(128, td.k-k*128)
-			st := l.b.Chip(td.a.loc, td.a.dt, 0, int(parts), (k-k0)*t.pn, ir.Pair{Step: 1, Num: uint32(t.pn)})
+			st := l.chip(td.a.loc, td.a.dt, 0, int(parts), (k-k0)*t.pn, ir.Pair{Step: 1, Num: uint32(t.pn)})
 			for b := range nb {
 				c := int64(b) * bankColumns
 				n := min(bankColumns, gw-c)
-				mv := l.b.Chip(td.b.loc, td.b.dt, 0, int(parts), (k-k0)*bcols+base+c, ir.Pair{Step: 1, Num: uint32(n)})
+				mv := l.chip(td.b.loc, td.b.dt, 0, int(parts), (k-k0)*bcols+base+c, ir.Pair{Step: 1, Num: uint32(n)})
 				l.matmul(mv, st, l.cols(banks[b], f32, t.pn, 0, n), k, td.kt)
 			}
 		}

@@ -163,6 +163,17 @@ func (l *lowering) peeled(dir bool, h home, dt target.Dtype, off int64, outer []
 	for _, p := range chipPairs {
 		bytes *= int64(p.Num)
 	}
+	per := patternDescriptors(memPairs, chipPairs)
+	if l.counting {
+		n := int64(1)
+		for _, a := range outer {
+			n *= a.n
+		}
+		l.count.insts += n
+		l.count.descriptors += n * per
+		return
+	}
+	l.stats.Descriptors += per
 	var idx [maxRank]int64
 	for {
 		m, c := h.off+off, chip.off
@@ -170,8 +181,8 @@ func (l *lowering) peeled(dir bool, h home, dt target.Dtype, off int64, outer []
 			m += idx[i] * a.mem
 			c += idx[i] * a.chip
 		}
-		mem := l.b.Mem(h.loc, dt, m, memPairs...)
-		on := l.b.Chip(chip.loc, chip.dt, int(chip.start), int(parts), c, chipPairs...)
+		mem := l.mem(h.loc, dt, m, memPairs...)
+		on := l.chip(chip.loc, chip.dt, int(chip.start), int(parts), c, chipPairs...)
 		if !dir {
 			l.emit(ir.OpLoad, target.EngineSP, []ir.Arg{mem}, []ir.Arg{on})
 			l.stats.Loaded += bytes

@@ -77,7 +77,7 @@ func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans
 			holes = true
 		}
 	}
-	loc := l.b.SB(l.tileName(r.src), r.dt, int(pn), size)
+	loc := l.sb(l.tileName(r.src), r.dt, int(pn), size)
 	if holes || empty {
 		l.memset(l.cols(loc, r.dt, pn, 0, size), encode32(r.dt, fill))
 	}
@@ -157,7 +157,7 @@ func (l *lowering) emitWindow(t *tile, i int) {
 	}
 	if len(outer)+len(inner) <= 4 && (taps <= 16 || t.w == 1) {
 		pairs := append(outer, inner...)
-		x := l.b.Chip(in, inType, 0, int(t.pn), 0, pairs...)
+		x := l.chip(in, inType, 0, int(t.pn), 0, pairs...)
 		l.emit(ir.OpTensorReduce, target.EngineDVE, []ir.Arg{x}, []ir.Arg{out}, ir.Enum(ir.KeyOp, r.op0), ir.Enum(ir.KeyAxis, ir.AxisList(len(inner)-1)))
 		return
 	}
@@ -179,10 +179,10 @@ func (l *lowering) emitWindow(t *tile, i int) {
 		dst := out
 		var next ir.Loc
 		if !last {
-			next = l.b.SB(l.tileName(r.src), dt, int(t.pn), n)
+			next = l.sb(l.tileName(r.src), dt, int(t.pn), n)
 			dst = l.cols(next, dt, t.pn, 0, n)
 		}
-		x := l.b.Chip(src, srcType, 0, int(t.pn), 0,
+		x := l.chip(src, srcType, 0, int(t.pn), 0,
 			ir.Pair{Step: int32(s.len * behind), Num: uint32(before)}, ir.Pair{Step: int32(s.w.Stride * behind), Num: uint32(s.on)},
 			ir.Pair{Step: 1, Num: uint32(behind)}, ir.Pair{Step: int32(s.w.RhsDilate * behind), Num: uint32(s.w.Size)})
 		l.emit(ir.OpTensorReduce, target.EngineDVE, []ir.Arg{x}, []ir.Arg{dst}, ir.Enum(ir.KeyOp, r.op0), ir.Enum(ir.KeyAxis, ir.AxisX))
