@@ -70,10 +70,6 @@ func (c *checker) rects(m *ir.Module, units []ssa.Unit, r *rects, strip int64) e
 		case p.quads == 0:
 			return clashError(m, units, i, "is missing")
 		case p.lo < 0 || int(p.hi) > r.n:
-			if fixed {
-				return target.Errorf(target.Limit, "%s is placed at bytes [%d, %d) of SBUF, which has %d a partition",
-					m.LocName(units[i].First), l.Addr, l.Addr+l.Bytes, r.n*granule)
-			}
 			return clashError(m, units, i, "leaves the memory")
 		case !fixed && (int64(p.lo)*granule < strip || int64(p.hi-p.lo)*granule < l.Bytes):
 			return clashError(m, units, i, "is too small or on the strip")
@@ -129,10 +125,6 @@ func (c *checker) banks(m *ir.Module, units []ssa.Unit, b *banks) error {
 			return clashError(m, units, i, "is missing")
 		}
 		if int(b.base[i])+int(b.span[i]) > b.n {
-			if units[i].Flags&ssa.Placed != 0 {
-				return target.Errorf(target.Limit, "%s is placed in banks [%d, %d) of PSUM, which has %d",
-					m.LocName(units[i].First), b.base[i], int(b.base[i])+int(b.span[i]), b.n)
-			}
 			return clashError(m, units, i, "leaves the memory")
 		}
 		if live&b.mask[i] != 0 {

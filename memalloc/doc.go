@@ -5,7 +5,7 @@
 //
 //	Reserve(m, f)                the runtime's strip of SBUF, as a placed location
 //	PSUM(m, f, ws, opt)          banks                                               psum.go, spill_psum.go
-//	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, spill.go, remat.go
+//	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, rects.go, spill.go, remat.go
 //	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go
 //
 // PSUM and SB are regalloc's coloring with a geometry each. A round numbers the units, colors them, and either commits or

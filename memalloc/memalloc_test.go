@@ -260,3 +260,145 @@ func TestReserve(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is placed before the call stays where it is, and the rest goes around it.
+func TestPlacedStay(t *testing.T) {
+	p := chain(t, 400, 40)
+	m := &p.m
+	var ws Workspace
+	if _, err := SB(m, p.f, &ws, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	fixed := map[ir.Loc]ir.LocRow{}
+	for i := 1; i < m.Locs.Len(); i++ {
+		l := m.Locs.At(ir.Loc(i))
+		if i%3 == 0 {
+			l.Flags |= ir.LocUserAllocated
+			fixed[ir.Loc(i)] = *l
+		} else {
+			l.Flags &^= ir.LocAllocated
+		}
+	}
+	if _, err := SB(m, p.f, &ws, Options{AXIThreshold: -1}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range fixed {
+		if got := *m.Locs.At(i); got != want {
+			t.Errorf("%s moved from %+v to %+v", i, want, got)
+		}
+	}
+	if err := overlaps(m, p.f); err != nil {
+		t.Error(err)
+	}
+	// A placement outside the memory is refused by name.
+	l := m.Locs.At(3)
+	l.Addr, l.Name = int64(m.Gen.SBBytes)-8, m.Names.Intern("far")
+	m.Locs.At(4).Flags &^= ir.LocAllocated
+	if _, err := SB(m, p.f, &ws, Options{}); err == nil || !strings.Contains(err.Error(), "%far") || target.ClassOf(err) != target.Limit {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Blocks of a PSUM set stand side by side and take turns in the live ones.
+func TestPsumBlocks(t *testing.T) {
+	var m ir.Module
+	m.Gen = generation(t, 30)
+	var b ir.Builder
+	b.NewFunc(&m, "main", "Block1")
+	x := value{parts: 128, words: 8}
+	x.loc = b.SB(m.Names.Intern("x"), target.Float32, 128, 8)
+	b.Emit(ir.OpMemset, target.EnginePool, nil, []ir.Arg{whole(&b, x)})
+	one := value{parts: 128, words: 4}
+	one.loc = b.PSUM(m.Names.Intern("one"), target.Float32, 128, 4)
+	s := b.Tensor(m.Names.Intern("ring"), ir.KindInternal, ir.ClassNeuronPSUMTensor, target.Float32, 4, 128, 1024)
+	var ring [4]value
+	for k := range ring {
+		ring[k] = value{parts: 128, words: 1024, loc: b.Place(s, m.Sets.At(s).Name, target.SpacePSUM, 128, 4096)}
+	}
+	m.Sets.At(s).LiveN = 2
+	for _, v := range append(ring[:], one) {
+		b.Emit(ir.OpMatmult, target.EnginePE, []ir.Arg{whole(&b, x), whole(&b, x)}, []ir.Arg{part(&b, v, 0, 4)}, ir.Int(ir.KeyAccumulationFlag, 3))
+	}
+	for _, v := range append(ring[:], one) {
+		b.Emit(ir.OpActivation, target.EngineAct, []ir.Arg{part(&b, v, 0, 4)}, []ir.Arg{part(&b, x, 0, 4)})
+	}
+	b.Close()
+	var ws Workspace
+	mt, err := PSUM(&m, b.Func, &ws, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bank := func(v value) int8 { return m.Locs.At(v.loc).Bank }
+	if bank(ring[0])%2 != 0 || bank(ring[1]) != bank(ring[0])+2 || bank(ring[2]) != bank(ring[0]) || bank(ring[3]) != bank(ring[1]) {
+		t.Errorf("ring in banks %d %d %d %d", bank(ring[0]), bank(ring[1]), bank(ring[2]), bank(ring[3]))
+	}
+	if o := bank(one); o >= bank(ring[0]) && o < bank(ring[0])+4 {
+		t.Errorf("the other tile in bank %d of the ring's %d to %d", o, bank(ring[0]), bank(ring[0])+3)
+	}
+	if mt.HighWater > 6 || mt.PeakDemand != 62.5 {
+		t.Errorf("high water %d, demand %v, want at most 6 banks and 62.5 %%", mt.HighWater, mt.PeakDemand)
+	}
+	if _, err := PSUM(&m, b.Func, &ws, Options{PsumReserved: 1 << 7}); err != nil {
+		t.Errorf("placed as it is, with a reserved bank: %v", err)
+	}
+}
+
+func TestBankAlign(t *testing.T) {
+	for _, c := range []struct{ span, first, second int }{{1, 1, 1}, {2, 2, 2}, {3, 4, 3}, {4, 4, 4}, {5, 8, 8}, {8, 8, 8}} {
+		if a, b := bankAlign(c.span); a != c.first || b != c.second {
+			t.Errorf("span %d: %d, %d, want %d, %d", c.span, a, b, c.first, c.second)
+		}
+	}
+}
+
+// DRAM: sets that are not live together share bytes, must-aliases share always, and the window is kept.
+func TestDRAM(t *testing.T) {
+	var m ir.Module
+	m.Gen = generation(t, 30)
+	var b ir.Builder
+	b.NewFunc(&m, "main", "Block1")
+	v := value{parts: 128, words: 8}
+	v.loc = b.SB(m.Names.Intern("x"), target.Float32, 128, 8)
+	b.Emit(ir.OpMemset, target.EnginePool, nil, []ir.Arg{whole(&b, v)})
+	var d [4]ir.Loc
+	for k := range d {
+		d[k] = b.DRAM(m.Names.Intern("d"+string(rune('0'+k))), ir.KindInternal, target.Float32, 128, int64(8*(k+1)))
+	}
+	mem := func(l ir.Loc) ir.Arg { return b.Mem(l, target.Float32, 0, ir.Pair{Step: 1, Num: 1024}) }
+	save := func(l ir.Loc) { b.Emit(ir.OpSave, target.EngineAct, []ir.Arg{whole(&b, v)}, []ir.Arg{mem(l)}) }
+	load := func(l ir.Loc) { b.Emit(ir.OpLoad, target.EngineSP, []ir.Arg{mem(l)}, []ir.Arg{whole(&b, v)}) }
+	save(d[0])
+	save(d[1])
+	load(d[1])
+	load(d[0])
+	save(d[2])
+	load(d[2])
+	load(d[3]) // the twin of d2
+	b.Close()
+	m.Aliases.Add(ir.AliasRow{A: d[2], B: d[3], Kind: 3})
+	var ws Workspace
+	mt, err := DRAM(&m, b.Func, &ws, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(k int) int64 { return m.Locs.At(d[k]).Addr }
+	if at(2) != at(3) || at(2) != 0 || at(0) == at(1) || mt.HighWater != 16384 {
+		t.Errorf("at %d %d %d %d, high water %d", at(0), at(1), at(2), at(3), mt.HighWater)
+	}
+	for i := range d {
+		m.Locs.At(d[i]).Flags &^= ir.LocAllocated
+	}
+	if _, err := DRAM(&m, b.Func, &ws, Options{HBMBytes: 12288}); err == nil || !strings.Contains(err.Error(), "%d2 16384") ||
+		!strings.Contains(err.Error(), "window of 12288") || target.ClassOf(err) != target.Limit {
+		t.Errorf("error %v", err)
+	}
+	// Addressed ones keep their place, and the rest goes above them.
+	m.Locs.At(d[0]).Flags |= ir.LocAllocated | ir.LocUserAllocated
+	m.Locs.At(d[0]).Addr = 100
+	if _, err := DRAM(&m, b.Func, &ws, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if at(0) != 100 || at(1) < 100+4096 || at(1)%4096 != 0 {
+		t.Errorf("d0 at %d, d1 at %d", at(0), at(1))
+	}
+}

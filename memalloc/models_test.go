@@ -174,5 +174,20 @@ func check(t testing.TB, p *program, ws *Workspace, opt Options, want []byte) Me
 	if !bytes.Equal(outputs(t, p), want) {
 		t.Fatal("the placed program computes something else")
 	}
+	// Derived names and dropped sets survive the text form.
+	var text, again bytes.Buffer
+	if err := ir.Print(&text, &p.m); err != nil {
+		t.Fatal(err)
+	}
+	var m ir.Module
+	if err := ir.Parse(text.Bytes(), &m); err != nil {
+		t.Fatal(err)
+	}
+	if err := ir.Print(&again, &m); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text.Bytes(), again.Bytes()) {
+		t.Fatal("the placed program prints differently after parsing")
+	}
 	return sb
 }

@@ -141,6 +141,10 @@ func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
 			return target.Errorf(target.Limit, "%s needs %d PSUM banks (%d bytes a partition, %d blocks), and there are %d; tile it smaller",
 				m.LocName(u.First), span, l.Bytes, blocks, free)
 		}
+		if u.Flags&ssa.Placed != 0 && (l.Bank < 0 || int(l.Bank)+span > nb) {
+			return target.Errorf(target.Limit, "%s is placed in banks %d to %d of PSUM, which has %d; move it, or give PSUM more banks",
+				m.LocName(u.First), l.Bank, int(l.Bank)+span-1, nb)
+		}
 		g.base[i], g.span[i], g.block[i], g.mask[i] = -1, uint8(min(span, 64)), uint8(min(block, 64)), 0
 		if u.Flags&ssa.Placed != 0 {
 			g.base[i], g.mask[i] = l.Bank, bankMask(int(l.Bank), span)

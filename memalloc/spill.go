@@ -217,8 +217,14 @@ func (ws *Workspace) spillValue(m *ir.Module, u *ssa.Unit) {
 			sp.mt.Remats++
 		}
 	}
+	sp.drop(u)
+}
+
+// drop takes a spilled set out of the function. Nothing refers to it any more; its rows stay, empty.
+func (sp *spiller) drop(u *ssa.Unit) {
 	sp.dropped.Set(u.Set, true)
-	m.Locs.At(u.First).Space = target.SpaceUnallocated
+	l := sp.m.Locs.At(u.First)
+	l.Space, l.Parts, l.Bytes = target.SpaceUnallocated, 0, 0
 }
 
 // gather lists the visits of a unit's location.

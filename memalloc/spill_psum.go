@@ -131,8 +131,7 @@ func (ws *Workspace) spillPSUM(m *ir.Module) {
 		sp.mt.Spilled++
 		sp.mt.SpilledPerPart += l.Bytes
 		sp.mt.SpilledBytes += l.Bytes * int64(l.Parts)
-		sp.dropped.Set(u.Set, true)
-		m.Locs.At(u.First).Space = target.SpaceUnallocated
+		sp.drop(u)
 	}
 	sp.apply()
 }

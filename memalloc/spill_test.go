@@ -1,6 +1,7 @@
 package memalloc
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -149,4 +150,30 @@ func TestPsumTooWide(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "%acc needs 5 PSUM banks") || !strings.Contains(err.Error(), "there are 4") || target.ClassOf(err) != target.Limit {
 		t.Errorf("error %v", err)
 	}
+}
+
+// Two runs on equal modules, one through a used workspace, leave the same text.
+func TestSpillingIsDeterministic(t *testing.T) {
+	var used Workspace
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(20, 60).Draw(t, "n")
+		seed := rapid.IntRange(0, 1000).Draw(t, "seed")
+		var texts [2]bytes.Buffer
+		for k, ws := range []*Workspace{&used, new(Workspace)} {
+			p := rapid.Custom(func(t *rapid.T) *program { return random(t, n) }).Example(seed)
+			opt := Options{StripBytes: 64, SBBytes: 64 + floorOf(&p.m, p.f) + 64, PsumBanks: 4}
+			if _, err := PSUM(&p.m, p.f, ws, opt); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := SB(&p.m, p.f, ws, opt); err != nil && target.ClassOf(err) != target.Limit {
+				t.Fatal(err)
+			}
+			if err := ir.Print(&texts[k], &p.m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(texts[0].Bytes(), texts[1].Bytes()) {
+			t.Fatal("the second run left another program")
+		}
+	})
 }
