@@ -23,6 +23,7 @@ type key struct {
 	def       string
 	low, high int64
 	choices   []string
+	published bool // the default is a published dimension, another for each model of the family
 }
 
 // args are the settings of one model, all keys present and checked.
@@ -36,38 +37,50 @@ func (a args) num(k string) int64 {
 	return n
 }
 
-var dtypes = map[string]graph.Dtype{"f32": graph.F32, "bf16": graph.BF16}
+// on is a setting of 0 or 1.
+func (a args) on(k string) bool { return a[k] == "1" }
+
+var dtypes = map[string]graph.Dtype{"f32": graph.F32, "bf16": graph.BF16, "f16": graph.F16}
 
 func (a args) dtype() graph.Dtype { return dtypes[a["dtype"]] }
 
-// Counts is the size of a model in closed form.
-type Counts struct {
-	Weights int64 // elements of all weights and biases
-	MACs    int64 // multiply-adds of dots and convolutions in one run
-	Inputs  int64 // parameters of the entry that are no weights
-	Outputs int64
-}
-
 // model is one row of the table.
 type model struct {
-	name  string
-	doc   string
-	keys  []key
-	build func(m *maker, a args)
-	count func(a args) Counts
+	name   string
+	doc    string
+	family string // models of one family stand together and have the same keys
+	dtype  string // default element type
+	keys   []key
+	check  func(a args) error // what single keys cannot say; nil: nothing
+	build  func(m *maker, a args)
+	count  func(a args) Counts
 }
 
-// Keys that every model has.
-var common = []key{
-	{name: "dtype", doc: "element type of weights and activations", def: "f32", choices: []string{"f32", "bf16"}},
-	{name: "weights", doc: "constants generated from the seed, or parameters", def: "const", choices: []string{"const", "param"}},
-	{name: "seed", doc: "what the weights are generated from", def: "1", low: 1, high: 1 << 62},
+// common are the keys that every model has.
+func common(dtype string) []key {
+	return []key{
+		{name: "dtype", doc: "element type of weights and activations", def: dtype, choices: []string{"f32", "bf16", "f16"}, published: true},
+		{name: "weights", doc: "constants generated from the seed, or parameters (all but norm scales and statistics)", def: "const", choices: []string{"const", "param"}},
+		{name: "seed", doc: "what the weights are generated from", def: "1", low: 1, high: 1 << 40},
+	}
 }
 
-// models is the zoo, by name.
-var models = []model{mlp}
+func (m *model) allKeys() []key { return slices.Concat(m.keys, common(m.dtype)) }
 
-// Parse reads "zoo:NAME?key=value&…" into the model and its settings, defaults filled in.
+// flag is a key of 0 or 1, off by default.
+func flag(name, doc string) key {
+	return key{name: name, doc: doc, def: "0", choices: []string{"0", "1"}}
+}
+
+// dim is a key whose default is a published dimension.
+func dim(name, doc string, def, low, high int64) key {
+	return key{name: name, doc: doc, def: strconv.FormatInt(def, 10), low: low, high: high, published: true}
+}
+
+// models is the zoo.
+var models = slices.Concat([]model{mlp}, gpt2Models(), llamaModels(), resnetModels())
+
+// parse reads "zoo:NAME?key=value&…" into the model and its settings, defaults filled in.
 func parse(name string) (*model, args, error) {
 	rest, ok := strings.CutPrefix(name, Prefix)
 	if !ok {
@@ -79,7 +92,7 @@ func parse(name string) (*model, args, error) {
 		return nil, nil, target.Errorf(target.User, "no generated model %q; there are %s", head, strings.Join(Names(), ", "))
 	}
 	m := &models[i]
-	keys := slices.Concat(m.keys, common)
+	keys := m.allKeys()
 	a := args{}
 	for query != "" {
 		var pair string
@@ -100,6 +113,11 @@ func parse(name string) (*model, args, error) {
 	for _, k := range keys {
 		if _, ok := a[k.name]; !ok {
 			a[k.name] = k.def
+		}
+	}
+	if m.check != nil {
+		if err := m.check(a); err != nil {
+			return nil, nil, target.Errorf(target.User, "%s: %w", Prefix+m.name, err)
 		}
 	}
 	return m, a, nil
@@ -135,42 +153,15 @@ func Names() []string {
 	return names
 }
 
-// Help describes every model and its settings, one line each.
-func Help() string {
-	var b strings.Builder
-	line := func(k key) {
-		values := strings.Join(k.choices, "|")
-		if k.choices == nil {
-			values = fmt.Sprintf("%d…%d", k.low, k.high)
-		}
-		fmt.Fprintf(&b, "    %-8s %s (%s; default %s)\n", k.name, k.doc, values, k.def)
-	}
-	for _, m := range models {
-		fmt.Fprintf(&b, "%s%s  %s\n", Prefix, m.name, m.doc)
-		for _, k := range m.keys {
-			line(k)
-		}
-	}
-	b.WriteString("every model:\n")
-	for _, k := range common {
-		line(k)
-	}
-	return b.String()
-}
-
-// Count is the size of a model, without building it.
-func Count(name string) (Counts, error) {
-	m, a, err := parse(name)
-	if err != nil {
-		return Counts{}, err
-	}
-	return m.count(a), nil
-}
-
-// Build resets g and fills it with the model. The graph's name is the name as given.
+// Build resets g and fills it with the model. The graph's name is the name as given. An unknown model, an unknown setting or
+// a value out of range is an error of class User; a model whose counts pass MaxCount, or a tensor graph.MaxElements, of class
+// Limit.
 func Build(g *graph.Graph, name string) error {
 	m, a, err := parse(name)
 	if err != nil {
+		return err
+	}
+	if err := m.count(a).check(m.name); err != nil {
 		return err
 	}
 	g.Reset()
@@ -207,12 +198,54 @@ type maker struct {
 	made uint64 // weights so far: each has its own seed
 }
 
-// weight is a constant of the standard deviation, or a parameter.
-func (m *maker) weight(name string, d graph.Dtype, std float64, dims ...int64) graph.Node {
+// next is the seed of the next weight.
+func (m *maker) next() uint64 {
 	m.made++
+	return m.seed<<20 + m.made
+}
+
+// weight is a constant of the standard deviation, or a parameter.
+func (m *maker) weight(name string, std float64, dims ...int64) graph.Node {
+	seed := m.next()
 	if m.args["weights"] == "param" {
-		return m.Param(name, d, dims...)
+		return m.Param(name, m.dtype(), dims...)
 	}
 	m.SetLabel(name)
-	return m.Weight(d, dims, m.seed<<20+m.made, float32(std))
+	return m.Weight(m.dtype(), dims, seed, float32(std))
+}
+
+// around is a vector of a normalisation: a constant always, since random scales and variances are no model.
+func (m *maker) around(name string, mean, std float64, n int64) graph.Node {
+	seed := m.next()
+	m.SetLabel(name)
+	return m.WeightAround(m.dtype(), []int64{n}, seed, float32(mean), float32(std))
+}
+
+// gain is the ratio of the mean square that a weight really has to that of the deviation std: a parameter is drawn from
+// [−1, 1) whatever std is.
+func (m *maker) gain(std float64) float64 {
+	if m.args["weights"] == "param" {
+		return 1.0 / 3 / (std * std)
+	}
+	return 1
+}
+
+// linear is x·W, or x·W + b with bias, for W [in, out] of deviation √(gain/in).
+func (m *maker) linear(name string, x graph.Node, out int64, gain float64, bias bool) graph.Node {
+	if m.Err() != nil {
+		return 0
+	}
+	dims := m.Dims(x)
+	in := dims[len(dims)-1]
+	w := m.weight(name+"/weight", sqrt(gain/float64(in)), in, out)
+	b := graph.Node(0)
+	if bias {
+		b = m.weight(name+"/bias", 0.1, out)
+	}
+	m.SetLabel(name)
+	y := m.MatMul(x, w)
+	if bias {
+		y = m.Add(y, b)
+	}
+	return y
 }

@@ -17,6 +17,18 @@ var examples = []string{
 	"zoo:mlp?layers=5&batch=3&width=17&in=9&out=2&act=gelu&dtype=bf16",
 	"zoo:mlp?weights=param&act=none&layers=3",
 	"zoo:mlp?seed=77",
+	"zoo:gpt2?layers=2&seq=9&width=48&heads=3&ffn=64&vocab=50&positions=16",
+	"zoo:gpt2?layers=1&seq=5&batch=3&width=32&heads=4&ffn=40&vocab=50&positions=5&ids=1&head=1&dtype=bf16",
+	"zoo:gpt2?layers=1&seq=4&width=32&heads=2&ffn=64&vocab=30&positions=4&head=1&weights=param",
+	"zoo:gpt2-xl?layers=1&seq=6&width=64&heads=4&ffn=64&vocab=30&positions=8&ids=1&dtype=f16",
+	"zoo:llama3-8b?layers=2&seq=10&width=64&heads=4&kv=2&headdim=16&ffn=96&vocab=70",
+	"zoo:llama3-8b?layers=1&seq=7&batch=2&width=32&heads=6&kv=2&headdim=8&ffn=48&vocab=70&ids=1&head=1&dtype=f32",
+	"zoo:llama3-8b?layers=2&seq=8&width=64&heads=4&kv=1&headdim=16&ffn=96&rope=param&dtype=f16",
+	"zoo:llama2-7b?layers=1&seq=8&width=64&heads=4&kv=4&headdim=16&ffn=96&vocab=20&head=1&weights=param",
+	"zoo:resnet50?size=33&width=4&classes=7&batch=2",
+	"zoo:resnet50?size=32&width=8&classes=10&weights=param",
+	"zoo:resnet101?size=17&width=2&classes=3&dtype=bf16",
+	"zoo:resnet152?size=1&width=1&classes=1&dtype=f16",
 }
 
 // tally counts a graph as Counts does.
@@ -28,6 +40,10 @@ func tally(t *testing.T, g *graph.Graph) Counts {
 		case graph.OpConstant:
 			if g.Consts.At(g.Nodes.At(n).Const).Kind == graph.ConstElided {
 				c.Weights += g.Elements(g.Nodes.At(n).Type)
+			}
+		case graph.OpBatchNormInference:
+			for _, x := range g.Operands(n)[3:] {
+				c.Statistics += g.Elements(g.Nodes.At(x).Type)
 			}
 		case graph.OpParameter:
 			if strings.Contains(g.NodeName(n), "/") {
@@ -160,7 +176,7 @@ func TestTable(t *testing.T) {
 		}
 		seen[m.name] = true
 		keys := map[string]bool{}
-		for _, k := range append(append([]key{}, m.keys...), common...) {
+		for _, k := range m.allKeys() {
 			if keys[k.name] {
 				t.Errorf("%s: key %s is there twice", m.name, k.name)
 			}
@@ -169,7 +185,7 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s: default: %v", m.name, err)
 			}
 		}
-		if !strings.Contains(Help(), Prefix+m.name+"  "+m.doc) {
+		if !strings.Contains(Help(), Prefix+m.name+" ") || !strings.Contains(Help(), "  "+m.doc+"\n") {
 			t.Errorf("%s is missing from the help", m.name)
 		}
 	}
