@@ -65,6 +65,15 @@ func (l *layout) name(space uint32) string {
 	return l.def.Vars[space-spaceVars].Name
 }
 
+// constant reports a variable that programs only read.
+func (l *layout) constant(space uint32) bool {
+	if space < spaceVars {
+		return false
+	}
+	t := l.def.Vars[space-spaceVars].Type
+	return t == neff.VarInput || t == neff.VarFile
+}
+
 // check proves that the access lies inside its space.
 func (l *layout) check(a *access, role string) error {
 	parts, size := l.limit(a.space)

@@ -95,9 +95,9 @@ func (m *Machine) markShuffled(g *engine, st *store) {
 	}
 }
 
-// scalar is operand i as a scalar: the column that it points to, a register or the word itself, as a float or, for the bitwise
-// forms, as raw bits.
-func (m *Machine) scalar(g *engine, i int, src uint8, word uint32, bits bool) kernel.Scalar {
+// scalar is operand i as a scalar: the column that it points to, a register or the word itself. Words are floats; the bitwise
+// forms take the integer that the float is.
+func (m *Machine) scalar(g *engine, i int, src uint8, word uint32) kernel.Scalar {
 	if m.ops.have>>i&1 != 0 {
 		return kernel.Ptr(&m.views[i])
 	}
@@ -106,9 +106,6 @@ func (m *Machine) scalar(g *engine, i int, src uint8, word uint32, bits bool) ke
 		return kernel.Scalar{} // not read by its operator
 	case isa.SrcRegister:
 		word = g.regs[word&63]
-	}
-	if bits {
-		return kernel.ImmBits(word)
 	}
 	return kernel.Imm(math.Float32frombits(word))
 }
@@ -130,9 +127,9 @@ func (m *Machine) compute(g *engine, u *unit) error {
 			return target.Errorf(target.User, "%s needs table set %d, but set %d is resident", in.Func, set, u.table)
 		}
 		a := kernel.ActOps{Func: in.Func,
-			Scale: m.scalar(g, iImm0, in.Imm0Src, in.Imm0, false),
-			Bias:  m.scalar(g, iImm1, in.Imm1Src, in.Imm1, false),
-			Alpha: m.scalar(g, iImm2, in.Imm2Src, in.Imm2, false)}
+			Scale: m.scalar(g, iImm0, in.Imm0Src, in.Imm0),
+			Bias:  m.scalar(g, iImm1, in.Imm1Src, in.Imm1),
+			Alpha: m.scalar(g, iImm2, in.Imm2Src, in.Imm2)}
 		acc := kernel.Acc{Cmd: in.Acc, Lanes: m.lanes(u)}
 		if in.Opcode == isa.OpActivate2 {
 			a.Two, a.Op0, a.Op1, a.Rev0, a.Rev1 = true, in.Op0, in.Op1, in.Reverse&1 != 0, in.Reverse&2 != 0
@@ -146,7 +143,7 @@ func (m *Machine) compute(g *engine, u *unit) error {
 	case isa.OpDveReadAcc:
 		return kernel.ReadAccumulator(out, m.lanes(u), in.Negate != 0)
 	case isa.OpExponential:
-		return kernel.Exponential(k, out, &v[iSrc], m.scalar(g, iImm0, in.Imm0Src, in.Imm0, false),
+		return kernel.Exponential(k, out, &v[iSrc], m.scalar(g, iImm0, in.Imm0Src, in.Imm0),
 			&kernel.Acc{Cmd: in.Acc, Lanes: m.lanes(u)})
 
 	case isa.OpTensorTensor, isa.OpTensorTensorBit:
@@ -253,9 +250,8 @@ func affine(in *isa.Inst) kernel.Affine {
 
 func (m *Machine) tensorScalar(g *engine, u *unit) error {
 	in, k, v := &g.in, &m.scratch, &m.views
-	bits := in.Opcode == isa.OpTensorScalarBit || in.Opcode == isa.OpScalarTensorTensorB
 	a := kernel.ScalarOps{Op0: in.Op0, Op1: in.Op1, Rev0: in.Reverse&1 != 0, Rev1: in.Reverse&2 != 0,
-		S0: m.scalar(g, iImm0, in.Imm0Src, in.Imm0, bits), S1: m.scalar(g, iImm1, in.Imm1Src, in.Imm1, bits)}
+		S0: m.scalar(g, iImm0, in.Imm0Src, in.Imm0), S1: m.scalar(g, iImm1, in.Imm1Src, in.Imm1)}
 	acc := kernel.Acc{Cmd: in.Acc, Lanes: m.lanes(u)}
 	out, src := &v[iDst], &v[iSrc]
 	switch in.Opcode {

@@ -163,7 +163,7 @@ func (m *Machine) advanceAll() error {
 			set |= 1 << actorDMA
 		}
 		if set == 0 {
-			return m.stuck()
+			return deadlock(&m.engines, m.steps, m.holds)
 		}
 		actor, burst := m.sched.pick(set)
 		if m.steps >= limit {
@@ -280,6 +280,13 @@ func (m *Machine) pass(e int, g *engine) bool {
 	return true
 }
 
+func (m *Machine) holds(w wait) (int64, bool) {
+	if w.mode == isa.WaitEvent {
+		return 0, m.events[w.sem]
+	}
+	return int64(m.sems[w.sem]), m.sems[w.sem] >= w.value
+}
+
 // update carries out the update of the decoded bundle.
 func (m *Machine) update(g *engine) {
 	s := &g.in.Sync
@@ -303,29 +310,31 @@ func (m *Machine) wake(kind int, s uint8) {
 	m.asleep[kind][s] = 0
 }
 
-// stuck is called when no actor can move: the end, or a deadlock, which it describes.
-func (m *Machine) stuck() error {
+// deadlock describes the engines that have not halted when no actor can move, nil when all have. holds gives the value of
+// what a wait is for, and whether the wait holds.
+func deadlock(engines *[5]engine, steps int64, holds func(w wait) (int64, bool)) error {
 	var b strings.Builder
-	for e := range m.engines {
-		g := &m.engines[e]
+	for e := range engines {
+		g := &engines[e]
 		if g.halted {
 			continue
 		}
 		fmt.Fprintf(&b, "\n  %s", g.where(g.pc))
 		ws, n := g.waits()
 		for _, w := range ws[:n] {
-			switch {
-			case w.mode == isa.WaitEvent && !m.events[w.sem]:
+			switch v, ok := holds(w); {
+			case ok:
+			case w.mode == isa.WaitEvent:
 				fmt.Fprintf(&b, "\n    waits for event %d, which is not set", w.sem)
-			case w.mode != isa.WaitEvent && m.sems[w.sem] < w.value:
-				fmt.Fprintf(&b, "\n    waits for semaphore %d >= %d; it is %d", w.sem, w.value, m.sems[w.sem])
+			default:
+				fmt.Fprintf(&b, "\n    waits for semaphore %d >= %d; it is %d", w.sem, w.value, v)
 			}
 		}
 	}
 	if b.Len() == 0 {
 		return nil
 	}
-	return target.Errorf(target.User, "deadlock after %d steps, no transfer in flight:%s", m.steps, b.String())
+	return target.Errorf(target.User, "deadlock after %d steps, no transfer in flight:%s", steps, b.String())
 }
 
 // complete demands that every byte of every output was written.
