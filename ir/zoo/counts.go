@@ -63,5 +63,3 @@ func Count(name string) (Counts, error) {
 	c := m.count(a)
 	return c, c.check(m.name)
 }
-
-func sqrt(x float64) float64 { return math.Sqrt(x) }

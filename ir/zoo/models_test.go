@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -56,21 +55,25 @@ func TestPublished(t *testing.T) {
 	}
 }
 
+// sharedFile reads a file of the data folder that lies beside the module, or beside a folder around it.
+func sharedFile(path ...string) ([]byte, error) {
+	dir, err := filepath.Abs(".")
+	for err == nil {
+		data, err := os.ReadFile(filepath.Join(append([]string{dir, "shared", "data"}, path...)...))
+		if up := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && up != dir {
+			dir = up
+			continue
+		}
+		return data, err
+	}
+	return nil, err
+}
+
 // TestConfigs holds the tables against the published configurations, where these are at hand.
 func TestConfigs(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "configs", "models.json"))
+	data, err := sharedFile("configs", "models.json")
 	if err != nil {
-		for dir, last := "..", ""; errors.Is(err, fs.ErrNotExist) && dir != last; {
-			last = dir
-			dir = filepath.Join(dir, "..")
-			if abs, _ := filepath.Abs(dir); abs == string(filepath.Separator) {
-				break
-			}
-			data, err = os.ReadFile(filepath.Join(dir, "shared", "data", "configs", "models.json"))
-		}
-	}
-	if err != nil {
-		t.Skip("no ../shared/data/configs/models.json beside the module: ", err)
+		t.Skip("the published configurations are not beside the module: ", err)
 	}
 	type config struct {
 		Name       string
@@ -154,7 +157,8 @@ func TestStructure(t *testing.T) {
 	for n := graph.Node(1); int(n) < g.Nodes.Len(); n++ {
 		if g.Op(n) == graph.OpDot {
 			ins := g.Operands(n)
-			seen[fmt.Sprint(g.NodeName(n), g.TypeString(g.Nodes.At(ins[0]).Type), g.TypeString(g.Nodes.At(ins[1]).Type), g.TypeString(g.Nodes.At(n).Type))] = true
+			typ := func(n graph.Node) string { return g.TypeString(g.Nodes.At(n).Type) }
+			seen[strings.Join([]string{g.NodeName(n), typ(ins[0]), typ(ins[1]), typ(n)}, " ")] = true
 		}
 	}
 	for _, w := range []string{
@@ -168,7 +172,7 @@ func TestStructure(t *testing.T) {
 		"layer0/mlp/up bf16[2048,4096] bf16[4096,14336] bf16[2048,14336]",
 		"layer0/mlp/down bf16[2048,14336] bf16[14336,4096] bf16[2048,4096]",
 	} {
-		if !seen[strings.Replace(w, " ", "", 1)] && !seen[strings.ReplaceAll(w, " ", "")] {
+		if !seen[w] {
 			t.Errorf("no product %s; there are %v", w, seen)
 		}
 	}
@@ -188,6 +192,70 @@ func TestProjections(t *testing.T) {
 	}
 	if total != 53248 {
 		t.Errorf("%d matmuls, want 53248", total)
+	}
+}
+
+// TestMagnitude: at the true depth, values neither die out nor explode, and a softmax over classes does not settle on one.
+func TestMagnitude(t *testing.T) {
+	for name, bounds := range map[string][2]float64{ // of the root mean square
+		"zoo:gpt2?seq=12&width=96&heads=3&ffn=384":                                                     {0.5, 10},
+		"zoo:gpt2-xl?seq=8&width=40&heads=5&ffn=160&vocab=64&ids=1&head=1&dtype=f16":                   {0.1, 10},
+		"zoo:llama3-8b?seq=12&width=64&heads=8&kv=2&headdim=8&ffn=128":                                 {0.5, 20},
+		"zoo:llama3-70b?seq=8&width=64&heads=8&kv=1&headdim=8&ffn=128&vocab=64&ids=1&head=1&dtype=f16": {0.1, 10},
+		"zoo:resnet50?size=64&width=8&classes=10":                                                      {0.105, 0.25}, // 0.1 is even, 0.316 one class
+		"zoo:resnet152?size=48&width=8&classes=10&dtype=bf16":                                          {0.105, 0.25}, // 0.1 is even, 0.316 one class
+	} {
+		g, err := New(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := graph.Eval(g, graph.RandomInputs(g, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		square := 0.0
+		for _, v := range out[0].Floats() {
+			square += v * v
+		}
+		if rms := math.Sqrt(square / float64(out[0].Len())); !(rms >= bounds[0] && rms <= bounds[1]) {
+			t.Errorf("%s: output of size %g, want %v", name, rms, bounds)
+		}
+	}
+}
+
+// TestSameGraph: a name gives the same graph in a new and in a used table, and every weight of a model has its own seed.
+func TestSameGraph(t *testing.T) {
+	used := new(graph.Graph)
+	text := func(g *graph.Graph) string {
+		var w bytes.Buffer
+		if err := hlo.Write(&w, g); err != nil {
+			t.Fatal(err)
+		}
+		return w.String()
+	}
+	for _, name := range examples {
+		g, err := New(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Build(used, name); err != nil {
+			t.Fatal(err)
+		}
+		if text(g) != text(used) {
+			t.Errorf("%s: two builds differ", name)
+		}
+		seeds := map[uint64]bool{}
+		for n := graph.Node(1); int(n) < g.Nodes.Len(); n++ {
+			if g.Op(n) != graph.OpConstant {
+				continue
+			}
+			if c := g.Consts.At(g.Nodes.At(n).Const); c.Kind == graph.ConstElided {
+				if c.Seed == 0 || seeds[c.Seed] {
+					t.Errorf("%s: %s has seed %d, which is none or another's", name, g.NodeName(n), c.Seed)
+				}
+				seeds[c.Seed] = true
+			}
+		}
 	}
 }
 

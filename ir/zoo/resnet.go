@@ -80,13 +80,15 @@ func buildResnet(m *maker, a args, blocks [4]int64) {
 	m.SetLabel("stem/pool")
 	pool := graph.Window{Size: 3, Stride: 2, PadLow: 1, PadHigh: 1}
 	x = m.ReduceWindow(graph.ReduceMax, x, []graph.Window{{Size: 1}, {Size: 1}, pool, pool})
+	// The branches of all blocks together add a fixed multiple to what the stem gives, however many there are.
+	scale := 2 / math.Sqrt(float64(sum(blocks[:]...)))
 	for s, n := range blocks {
 		for i := range n {
 			stride := int64(1)
 			if s > 0 && i == 0 {
 				stride = 2
 			}
-			x = m.bottleneck(fmt.Sprintf("stage%d/block%d", s+1, i), x, a.num("width")<<s, stride)
+			x = m.bottleneck(fmt.Sprintf("stage%d/block%d", s+1, i), x, a.num("width")<<s, stride, scale)
 		}
 	}
 	m.SetLabel("pool")
@@ -95,15 +97,15 @@ func buildResnet(m *maker, a args, blocks [4]int64) {
 	m.Output("y", m.Convert(m.Softmax(m.Convert(x, graph.F32), 1), m.dtype()))
 }
 
-// bottleneck adds three convolutions to a shortcut, which is a convolution where the shape changes. The scale of the last norm is
-// small, so that values grow slowly through the sums.
-func (m *maker) bottleneck(name string, x graph.Node, width, stride int64) graph.Node {
+// bottleneck adds three convolutions to a shortcut, which is a convolution where the shape changes. scale is that of the last
+// norm: it is small, so that values grow slowly through the sums.
+func (m *maker) bottleneck(name string, x graph.Node, width, stride int64, scale float64) graph.Node {
 	if m.Err() != nil {
 		return 0
 	}
 	y := m.relu(name+"/a/relu", m.convNorm(name+"/a", x, width, 1, 1, 2, 1))
 	y = m.relu(name+"/b/relu", m.convNorm(name+"/b", y, width, 3, stride, 2, 1))
-	y = m.convNorm(name+"/c", y, width*expansion, 1, 1, 1, 0.5)
+	y = m.convNorm(name+"/c", y, width*expansion, 1, 1, 1, scale)
 	if stride != 1 || m.Dims(x)[1] != width*expansion {
 		x = m.convNorm(name+"/shortcut", x, width*expansion, 1, stride, 1, 1)
 	}

@@ -99,9 +99,9 @@ func (m *maker) causalMask(seq int64) graph.Node {
 // masked is the score of a key that a query does not see. Finite, so that no row maximum makes it not a number.
 const masked = -0.7 * math.MaxFloat32
 
-// attention is softmax(q·kᵀ/√width + mask)·v for q [rows, heads·width] and k, v [batch, seq, kv, width], each given as
-// [batch, seq, heads, width]; the result is [rows, heads·width]. With fewer key heads than query heads, consecutive query heads share one:
-// the queries get an axis for it, and keys and values are not repeated.
+// attention is softmax(q·kᵀ/√width, masked)·v for q [batch, seq, heads, width] and k, v [batch, seq, kv, width]; the result is
+// [rows, heads·width]. Where consecutive query heads share a key head, the queries get an axis for it, and keys and values are
+// not repeated: scores are [batch, kv, heads/kv, query, key].
 func (m *maker) attention(name string, q, k, v, mask graph.Node, t tokens) graph.Node {
 	group := t.heads / t.kv
 	m.SetLabel(name)

@@ -2,6 +2,7 @@ package zoo
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,7 +238,7 @@ func (m *maker) linear(name string, x graph.Node, out int64, gain float64, bias 
 	}
 	dims := m.Dims(x)
 	in := dims[len(dims)-1]
-	w := m.weight(name+"/weight", sqrt(gain/float64(in)), in, out)
+	w := m.weight(name+"/weight", math.Sqrt(gain/float64(in)), in, out)
 	b := graph.Node(0)
 	if bias {
 		b = m.weight(name+"/bias", 0.1, out)
