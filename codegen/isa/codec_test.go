@@ -190,7 +190,7 @@ func TestEncodeErrors(t *testing.T) {
 // TestNonCanonical pins the values that come back as a sibling.
 func TestNonCanonical(t *testing.T) {
 	sb := Desc{Addr: SBAddr(0, 0), N: 1, Step: [4]int32{1}, Num: [4]uint32{4}}
-	in := Inst{Opcode: OpActivate, Func: target.ActRelu, DtSrc: target.Float8E4M3FN, DtSrc1: target.Float32, DtDst: target.Float8E8M0,
+	in := Inst{Opcode: OpActivate, Func: target.ActRelu, DtSrc: target.Float8E4, DtSrc1: target.Float32, DtDst: target.Float8E8M0,
 		Parts: 1, Src: Desc{Addr: 0, N: 3, Step: [4]int32{7, 1, 3}, Num: [4]uint32{1, 4, 1}}, Dst: sb}
 	var b Bundle
 	if err := Encode(30, &in, &b); err != nil {
@@ -201,7 +201,7 @@ func TestNonCanonical(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := in
-	want.Acc, want.DtSrc, want.DtDst, want.Src = target.AccZeroAccumulate, target.Float8E4, target.Uint8, sb
+	want.Acc, want.DtSrc, want.DtDst, want.Src = target.AccZeroAccumulate, target.Float8E4M3FN, target.Uint8, sb
 	if back != want {
 		t.Errorf("got  %+v\nwant %+v", back, want)
 	}

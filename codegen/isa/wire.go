@@ -21,7 +21,7 @@ const tagFP4 = 16
 var typesOfTag = [17]target.Dtype{
 	0: target.NumDtypes, 1: target.Uint64, 2: target.Int8, 3: target.Uint8, 4: target.Int16, 5: target.Uint16,
 	6: target.BFloat16, 7: target.Float16, 8: target.Int32, 9: target.Uint32, 10: target.Float32, 11: target.Float32R,
-	12: target.Int64, 13: target.Float8E3, 14: target.Float8E4, 15: target.Float8E5, 16: target.Float4E2M1x4,
+	12: target.Int64, 13: target.Float8E3, 14: target.Float8E4M3FN, 15: target.Float8E5, 16: target.Float4E2M1x4,
 }
 
 // DtypeTag is the wire tag of an element type. Types that share a tag: uint8 and float8_e8m0fnu (3), uint16 and on CoreV2 and
@@ -35,7 +35,8 @@ func DtypeTag(level int, d target.Dtype) (uint8, bool) {
 	return t, t != noByte
 }
 
-// DtypeOf is the canonical type of a tag: the plain one of those that share it (uint8, uint16, float8e4, float8e5).
+// DtypeOf is the canonical type of a tag: the plain one of those that share it (uint8, uint16, float8e5), and float8_e4m3fn,
+// which models use, before float8e4, which nothing here emits.
 func DtypeOf(level int, tag uint8) (target.Dtype, bool) {
 	g, ok := genIndex(level)
 	if !ok {

@@ -64,6 +64,7 @@ type valueRow struct {
 }
 
 // machineType is the storage type of each element type of a model; ok is false for those that no engine and no copy takes.
+// f8e4m3 is among them: its wire tag means f8e4m3fn.
 func machineType(d graph.Dtype) (target.Dtype, bool) {
 	t := machineTypes[d]
 	return t.dt, t.ok
@@ -78,7 +79,7 @@ var machineTypes = [graph.NumDtypes]struct {
 	graph.U32: {target.Uint32, true}, graph.S64: {target.Int64, true}, graph.U64: {target.Uint64, true},
 	graph.BF16: {target.BFloat16, true}, graph.F16: {target.Float16, true}, graph.F32: {target.Float32, true},
 	graph.F8E4M3FN: {target.Float8E4M3FN, true}, graph.F8E5M2: {target.Float8E5, true},
-	graph.F8E3M4: {target.Float8E3, true}, graph.F8E4M3: {target.Float8E4, true},
+	graph.F8E3M4: {target.Float8E3, true},
 }
 
 // exactLimit bounds the integers that fp32 arithmetic keeps exact.
