@@ -51,18 +51,30 @@ type life struct {
 	lo, hi   int64
 }
 
-// Placement proves that every location of spaces that an instruction of f touches is placed, in bounds, aligned, and
-// overlaps no other that is live at the same time. A location is live from its first to its last access in program order;
-// a reserved one always. DRAM must-aliases may overlap.
+// Bounds proves that every location of spaces that an instruction of f touches is placed, in bounds and aligned.
+func Bounds(m *ir.Module, f ir.Func, spaces ...target.Space) error {
+	p := &problems{m: m}
+	bounds(p, f, spaces)
+	return p.err(target.Bug)
+}
+
+func bounds(p *problems, f ir.Func, spaces []target.Space) []life {
+	lives := gather(p, f, spaces)
+	for i := range lives {
+		checkPlace(p, &lives[i])
+	}
+	return lives
+}
+
+// Placement is Bounds, and proves that no two locations that are live at the same time overlap. A location is live from its
+// first to its last access in program order; a reserved one always. DRAM must-aliases may overlap. It speaks of the order in
+// which the locations were placed; after scheduling, Reads does.
 //
 // One sweep over time; the locations live at a point are kept sorted by first byte, so that a newcomer meets only those
 // that begin below its end.
 func Placement(m *ir.Module, f ir.Func, spaces ...target.Space) error {
 	p := &problems{m: m}
-	lives := gather(p, f, spaces)
-	for i := range lives {
-		checkPlace(p, &lives[i])
-	}
+	lives := bounds(p, f, spaces)
 	if p.count > 0 {
 		return p.err(target.Bug)
 	}

@@ -1,0 +1,260 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// Reads proves, on physical addresses in program order, that every byte that an instruction reads of a location was last
+// written through that same location (or a must-alias of it). It is what Placement proves of lifetimes, byte by byte: after
+// scheduling, a location may be overwritten where its last byte-wise reader has passed although another part of it is still
+// read. Bytes that nothing wrote are none of its business: ir/sim reports them.
+//
+// Ownership is kept for each of the four partition quadrants as segments of bytes, each with a list of (partitions, owner);
+// a write takes its partitions away from every owner of its bytes.
+func Reads(m *ir.Module, f ir.Func) error {
+	p := &problems{m: m}
+	o := &owners{}
+	alias := aliasRoots(m)
+	for _, b := range m.BlocksOf(f) {
+		for _, i := range m.OrderOf(b) {
+			r := m.Insts.At(i)
+			outs := m.Outs(i)
+			all := m.AllArgs(i)
+			accumulates := r.Op.Is(ir.FlagReadsDst) || r.Op.Is(ir.FlagMatmul) && m.Attr(i, ir.KeyAccumulationFlag)&4 != 0
+			for k, a := range all {
+				if a.Kind != ir.ArgAP || k >= len(all)-len(outs) && !accumulates {
+					continue
+				}
+				fp := m.FootprintOf(a.AP())
+				if fp.Region != 0 {
+					continue
+				}
+				l := m.LocOf(a)
+				if other := o.read(&fp, root(alias, l)); other != 0 {
+					p.inst(i, "reads %s where %s was written over it (%s, partitions %d to %d, bytes %d to %d)",
+						m.LocName(l), m.LocName(other), fp.Space, fp.P0, fp.P1-1, fp.Lo, fp.Hi)
+				}
+			}
+			for _, a := range outs {
+				if a.Kind != ir.ArgAP {
+					continue
+				}
+				if fp := m.FootprintOf(a.AP()); fp.Region == 0 {
+					o.write(&fp, root(alias, m.LocOf(a)))
+				}
+			}
+		}
+	}
+	return p.err(target.Bug)
+}
+
+// aliasRoots maps each location of a must-alias to the smallest of its class. One pass suffices: a class is built around the
+// smallest member that its rows name.
+func aliasRoots(m *ir.Module) map[ir.Loc]ir.Loc {
+	roots := map[ir.Loc]ir.Loc{}
+	for _, a := range m.Aliases.Of(arena.Span{Len: uint32(m.Aliases.Len())}) {
+		if a.Kind == 3 {
+			lo := min(root(roots, a.A), root(roots, a.B))
+			for _, l := range [...]ir.Loc{a.A, a.B, root(roots, a.A), root(roots, a.B)} {
+				roots[l] = lo
+			}
+		}
+	}
+	return roots
+}
+
+func root(roots map[ir.Loc]ir.Loc, l ir.Loc) ir.Loc {
+	for {
+		r, ok := roots[l]
+		if !ok || r == l {
+			return l
+		}
+		l = r
+	}
+}
+
+// owners is the state of every byte: for each space and quadrant the segments in order of lo.
+type owners struct {
+	spaces [3][4][]segment
+	lists  []owner // lists[0] is none
+	free   uint32
+	fresh  []segment
+}
+
+type segment struct {
+	lo, hi int64
+	head   uint32
+}
+
+type owner struct {
+	mask uint32 // partitions of the quadrant
+	loc  ir.Loc
+	next uint32
+}
+
+func spaceIndex(s target.Space) int {
+	switch s {
+	case target.SpaceSB:
+		return 0
+	case target.SpacePSUM:
+		return 1
+	}
+	return 2
+}
+
+// quadrant is the mask of the partitions of quadrant q that [p0, p1) covers.
+func quadrantMask(q int, p0, p1 int32) uint32 {
+	lo, hi := max(p0-int32(32*q), 0), min(p1-int32(32*q), 32)
+	if lo >= hi {
+		return 0
+	}
+	return uint32((uint64(1)<<hi - 1) &^ (uint64(1)<<lo - 1))
+}
+
+// eachRun calls f for the runs of a footprint in ascending order of the innermost axes.
+func eachRun(fp *ir.Footprint, f func(lo, hi int64) bool) {
+	var idx [5]int64
+	for {
+		at := fp.Lo
+		for d := range int(fp.N) {
+			at += idx[d] * fp.Step[d]
+		}
+		if !f(at, at+fp.Run) {
+			return
+		}
+		d := 0
+		for ; d < int(fp.N); d++ {
+			if idx[d]++; idx[d] < fp.Num[d] {
+				break
+			}
+			idx[d] = 0
+		}
+		if d == int(fp.N) {
+			return
+		}
+	}
+}
+
+// read returns an owner other than l of a byte that the footprint covers, or none.
+func (o *owners) read(fp *ir.Footprint, l ir.Loc) (other ir.Loc) {
+	for q := range 4 {
+		mask := quadrantMask(q, fp.P0, fp.P1)
+		segs := o.spaces[spaceIndex(fp.Space)][q]
+		if mask == 0 || len(segs) == 0 {
+			continue
+		}
+		eachRun(fp, func(lo, hi int64) bool {
+			for k := firstAfter(segs, lo); k < len(segs) && segs[k].lo < hi; k++ {
+				for n := segs[k].head; n != 0; n = o.lists[n].next {
+					if w := &o.lists[n]; w.mask&mask != 0 && w.loc != l {
+						other = w.loc
+						return false
+					}
+				}
+			}
+			return true
+		})
+		if other != 0 {
+			return other
+		}
+	}
+	return 0
+}
+
+// firstAfter is the first segment that ends behind lo.
+func firstAfter(segs []segment, lo int64) int {
+	k, _ := slices.BinarySearchFunc(segs, lo, func(s segment, lo int64) int { return cmpInt(s.hi, lo+1) })
+	return k
+}
+
+func (o *owners) write(fp *ir.Footprint, l ir.Loc) {
+	for q := range 4 {
+		mask := quadrantMask(q, fp.P0, fp.P1)
+		if mask == 0 {
+			continue
+		}
+		segs := &o.spaces[spaceIndex(fp.Space)][q]
+		eachRun(fp, func(lo, hi int64) bool {
+			o.take(segs, lo, hi, mask, l)
+			return true
+		})
+	}
+}
+
+// take gives the partitions of mask in [lo, hi) to l. The segments of the range are cut at its ends and rebuilt; neighbours
+// that l then owns alone become one.
+func (o *owners) take(segs *[]segment, lo, hi int64, mask uint32, l ir.Loc) {
+	s := *segs
+	from := firstAfter(s, lo)
+	to := from
+	o.fresh = o.fresh[:0]
+	at := lo
+	alone := func(a, b int64) {
+		if n := len(o.fresh); n > 0 && o.fresh[n-1].hi == a {
+			if w := &o.lists[o.fresh[n-1].head]; w.next == 0 && w.mask == mask && w.loc == l {
+				o.fresh[n-1].hi = b
+				return
+			}
+		}
+		o.fresh = append(o.fresh, segment{a, b, o.add(mask, l, 0)})
+	}
+	for ; to < len(s) && s[to].lo < hi; to++ {
+		x := s[to]
+		if x.lo < lo {
+			o.fresh = append(o.fresh, segment{x.lo, lo, o.copyList(x.head, 0)})
+		}
+		if x.lo > at {
+			alone(at, x.lo)
+		}
+		a, b := max(x.lo, lo), min(x.hi, hi)
+		if rest := o.copyList(x.head, mask); rest == 0 {
+			alone(a, b)
+		} else {
+			o.fresh = append(o.fresh, segment{a, b, o.add(mask, l, rest)})
+		}
+		if x.hi > hi {
+			o.fresh = append(o.fresh, segment{hi, x.hi, o.copyList(x.head, 0)})
+		}
+		at = b
+		o.drop(x.head)
+	}
+	if at < hi {
+		alone(at, hi)
+	}
+	*segs = slices.Replace(s, from, to, o.fresh...)
+}
+
+func (o *owners) add(mask uint32, l ir.Loc, next uint32) uint32 {
+	if len(o.lists) == 0 {
+		o.lists = append(o.lists, owner{})
+	}
+	if n := o.free; n != 0 {
+		o.free = o.lists[n].next
+		o.lists[n] = owner{mask, l, next}
+		return n
+	}
+	o.lists = append(o.lists, owner{mask, l, next})
+	return uint32(len(o.lists) - 1)
+}
+
+// copyList copies a list without the partitions of mask.
+func (o *owners) copyList(head, mask uint32) (out uint32) {
+	for n := head; n != 0; n = o.lists[n].next {
+		if keep := o.lists[n].mask &^ mask; keep != 0 {
+			out = o.add(keep, o.lists[n].loc, out)
+		}
+	}
+	return out
+}
+
+func (o *owners) drop(head uint32) {
+	for head != 0 {
+		next := o.lists[head].next
+		o.lists[head] = owner{next: o.free}
+		o.free, head = head, next
+	}
+}
