@@ -263,7 +263,7 @@ func (t *Tail) constant(p *neff.Package, v *neff.Var, s ir.Set, r *ir.SetRow, op
 			w.SHA256 = d
 		}
 	}
-	steps, err := recipe(m.Names.String(c.Recipe))
+	steps, err := ParseRecipe(m.Names.String(c.Recipe))
 	if err != nil {
 		return target.Errorf(target.Bug, "constant %s (%s): %w", v.Name, s, err)
 	}
@@ -272,9 +272,9 @@ func (t *Tail) constant(p *neff.Package, v *neff.Var, s ir.Set, r *ir.SetRow, op
 	return nil
 }
 
-// recipe reads the steps of a constant: `reshape 4,128`, `permute 1,0`, `slice lo:hi,…`, `pad lo:hi,…`, `cast bfloat16`, joined by
+// ParseRecipe reads the steps of a constant: `reshape 4,128`, `permute 1,0`, `slice lo:hi,…`, `pad lo:hi,…`, `cast bfloat16`, joined by
 // "; ".
-func recipe(s string) ([]neff.RecipeStep, error) {
+func ParseRecipe(s string) ([]neff.RecipeStep, error) {
 	if s == "" {
 		return nil, nil
 	}
