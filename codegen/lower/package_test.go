@@ -248,7 +248,7 @@ func TestPackageTables(t *testing.T) {
 
 func TestRecipeRefuses(t *testing.T) {
 	for _, s := range []string{"twist 1", "reshape 1:2", "slice 3", "cast float99", "permute x"} {
-		if _, err := recipe(s); target.ClassOf(err) != target.Bug {
+		if _, err := ParseRecipe(s); target.ClassOf(err) != target.Bug {
 			t.Errorf("recipe %q: %v", s, err)
 		}
 	}
