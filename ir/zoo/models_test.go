@@ -195,6 +195,28 @@ func TestProjections(t *testing.T) {
 	}
 }
 
+// TestConvolutions: cut into 128 channels in, 128 channels out and banks of 512 pixels, the convolutions of ResNet-50 are 1,986
+// matmuls. The first one multiplies a row of the window and its three channels at once.
+func TestConvolutions(t *testing.T) {
+	_, g := opCount(t, "zoo:resnet50")
+	up := func(a, b int64) int64 { return (a + b - 1) / b }
+	total := int64(0)
+	for n := graph.Node(1); int(n) < g.Nodes.Len(); n++ {
+		if g.Op(n) != graph.OpConv {
+			continue
+		}
+		w, out := g.Dims(g.Operands(n)[1]), g.Dims(n)
+		steps := up(w[1], 128) * w[2] * w[3]
+		if w[1] == 3 {
+			steps = w[2]
+		}
+		total += up(w[0], 128) * up(out[2], 512/out[3]) * steps
+	}
+	if total != 1986 {
+		t.Errorf("%d matmuls, want 1986", total)
+	}
+}
+
 // TestMagnitude: at the true depth, values neither die out nor explode, and a softmax over classes does not settle on one.
 func TestMagnitude(t *testing.T) {
 	for name, bounds := range map[string][2]float64{ // of the root mean square
