@@ -22,7 +22,9 @@ type convTiles struct {
 	depthwise bool
 	splat     bool // the weights are one repeated element
 	keep      bool // weights stay for all tiles of the unit
-	maps      []ir.Loc
+	maps      []mapTile
+	stays     *reached           // maps that stay in SBUF
+	bytes     int64              // a partition, of maps and weights
 	weights   map[int64][]ir.Loc // by first row of the tile, one a K tile
 }
 
@@ -71,8 +73,26 @@ func (l *lowering) startConv(u *unit, width int64) (int64, int64) {
 		l.unsupported(r.src, "windows of %d elements do not fit a partition (%d)", c.taps, limit)
 		return 1, height
 	}
+	c.stays = nil
+	if s := l.staysAt(info.x.root); s != nil {
+		if at, ok := c.reach(s, info); ok {
+			c.stays = &at
+		}
+	}
+	c.bytes = limit*c.kt*xs + min(l.budget/4, c.kt*c.taps*min(c.co*info.groups, height*2)*wsz)
 	c.keep = c.kt*c.taps*(c.co*info.groups)*wsz <= l.budget/4
 	return got, height
+}
+
+// reach finds the operand in SBUF, its channels on partitions as one group's product or the Vector engine needs them.
+func (c *convTiles) reach(s *resident, info *convInfo) (reached, bool) {
+	n := info.x.dims[1]
+	if info.groups > 1 && !(c.depthwise && c.co == 1) {
+		return reached{}, false
+	}
+	part := []axis{{n: n, mem: info.x.step[1]}}
+	outer := []axis{{n: info.x.dims[0], mem: info.x.step[0]}}
+	return s.reachMap(info.x.off, part, c.spans, outer, min(128, n))
 }
 
 // inputRow is the first input channel of the tile's rows, and how many it reads.
@@ -96,15 +116,21 @@ func (l *lowering) convChunk(t *tile, fresh bool) {
 	x := &info.x
 	off := x.off + t.b[info.outAxes[0]]*x.step[0]
 	c.maps = c.maps[:0]
+	var stays *reached
+	if c.stays != nil {
+		at := *c.stays
+		at.off += t.b[info.outAxes[0]] * at.step[len(c.spans)]
+		stays = &at
+	}
 	if c.depthwise {
 		part := []axis{{n: info.groups, mem: x.step[1]}, {n: c.co}}
-		c.maps = append(c.maps, l.loadMap(x.root, off, part, t.p0, t.pn, c.spans, 0))
+		c.maps = append(c.maps, l.loadMap(x.root, off, part, t.p0, t.pn, c.spans, 0, stays))
 		return
 	}
 	first, n := c.inputRow(t)
 	part := []axis{{n: x.dims[1], mem: x.step[1]}}
 	for k := int64(0); k < n; k += 128 {
-		c.maps = append(c.maps, l.loadMap(x.root, off, part, first+k, min(128, n-k), c.spans, 0))
+		c.maps = append(c.maps, l.loadMap(x.root, off, part, first+k, min(128, n-k), c.spans, 0, stays))
 	}
 }
 
@@ -217,27 +243,26 @@ func (c *convTiles) cut(t *tile) []convPiece {
 }
 
 // window is the moving operand of a tap for a piece: where the tap's positions lie on the map.
-func (l *lowering) tapPattern(loc ir.Loc, dt target.Dtype, parts int64, p *convPiece, tap []int64) ir.Arg {
+func (l *lowering) tapPattern(m mapTile, dt target.Dtype, parts int64, p *convPiece, tap []int64) ir.Arg {
 	c := &l.ct
-	off := int64(0)
+	off := m.off
 	var pairs []ir.Pair
 	for i := range c.spans {
 		s := &c.spans[i]
-		off += (p.at[i]*s.w.Stride + tap[i]*s.w.RhsDilate) * s.pitch
+		off += (p.at[i]*s.w.Stride + tap[i]*s.w.RhsDilate) * s.walk
 		if p.num[i] > 1 {
-			pairs = append(pairs, ir.Pair{Step: int32(s.w.Stride * s.pitch), Num: uint32(p.num[i])})
+			pairs = append(pairs, ir.Pair{Step: int32(s.w.Stride * s.walk), Num: uint32(p.num[i])})
 		}
 	}
 	if len(pairs) == 0 {
 		pairs = append(pairs, ir.Pair{Step: 1, Num: 1})
 	}
-	return l.chip(loc, dt, 0, int(parts), off, pairs...)
+	return l.chip(m.loc, dt, 0, int(parts), off, pairs...)
 }
 
 func (l *lowering) emitConv(t *tile, i, evictor int) {
 	c := &l.ct
 	info := &l.convs[l.vals.At(l.u.root).aux]
-	mapOf(c.spans, t)
 	if c.depthwise {
 		l.emitDepthwise(t, i)
 		return
@@ -290,8 +315,9 @@ func (l *lowering) emitDepthwise(t *tile, i int) {
 	r := l.vals.At(l.u.root)
 	info := &l.convs[r.aux]
 	l.newTile(i, t, t.w)
-	acc := l.locs[i].loc
+	acc, base := l.locs[i].loc, l.locs[i].off
 	if r.dt != f32 {
+		base = 0
 		acc = l.sb(l.tileName(r.src), f32, int(t.pn), t.w)
 	}
 	w := &info.w
@@ -329,7 +355,7 @@ func (l *lowering) emitDepthwise(t *tile, i int) {
 				}
 			}
 			x := l.tapPattern(c.maps[0], xt, t.pn, &p, tap)
-			out := l.cols(acc, f32, t.pn, c0, inner)
+			out := l.cols(acc, f32, t.pn, base+c0, inner)
 			if j == 0 {
 				l.ptr(target.AluMult, x, scale, false, out)
 			} else {
@@ -343,6 +369,6 @@ func (l *lowering) emitDepthwise(t *tile, i int) {
 		odometer(tap, c.tap)
 	}
 	if r.dt != f32 {
-		l.copyTo(l.cols(acc, f32, t.pn, 0, t.w), l.cols(l.locs[i].loc, r.dt, t.pn, 0, t.w), false)
+		l.copyTo(l.cols(acc, f32, t.pn, 0, t.w), l.made(i, t, 0, t.w), false)
 	}
 }

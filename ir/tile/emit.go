@@ -9,13 +9,16 @@ import (
 
 // emitter is the part of the state that instructions are made with.
 type emitter struct {
-	budget  int64 // bytes a partition that plans may use
-	taken   arena.Column[arena.Name, bool]
-	sources arena.Column[graph.Node, arena.Name]
-	ext     arena.Column[val, bool] // read outside its unit
-	seq     uint32
-	actSet  int  // resident table set
-	flip    bool // which engine evicts next
+	budget    int64 // bytes a partition that plans may use
+	taken     arena.Column[arena.Name, bool]
+	sources   arena.Column[graph.Node, arena.Name]
+	ext       arena.Column[val, bool]   // read outside its unit
+	homed     arena.Column[val, bool]   // stored in DRAM by its unit
+	stays     arena.Column[val, uint32] // its row of residents
+	residents []resident
+	seq       uint32
+	actSet    int  // resident table set
+	flip      bool // which engine evicts next
 
 	counting bool // count what would be emitted
 	count    count
@@ -64,8 +67,15 @@ type input struct {
 	dt     target.Dtype
 	row    bool
 	shared bool // the same for every row: loaded once a chunk
-	loc    ir.Loc
+	stays  bool // in SBUF already: at says where
+	at     reached
 	valid  bool
+
+	// Where the tile's elements are.
+	loc   ir.Loc
+	off   int64
+	np    int
+	pairs [3]ir.Pair
 }
 
 type inputKey struct {
@@ -77,6 +87,7 @@ type inputKey struct {
 // made is where a value of the unit is while a tile is worked on.
 type made struct {
 	loc   ir.Loc
+	off   int64  // first element
 	loc32 ir.Loc // a float32 copy of a row value
 	strip ir.Loc // partial results of a reduction, one a chunk
 }
@@ -227,6 +238,9 @@ func (l *lowering) inputOf(d *domain, r, p *valueRow, a view, j int) uint32 {
 	if k, ok := l.byView[key]; ok {
 		return uint32(k)
 	}
+	if l.stays.Get(a.root) != 0 {
+		in.at, in.stays = l.reachInput(&in, a.root)
+	}
 	l.byView[key] = len(l.inputs)
 	l.inputs = append(l.inputs, in)
 	return uint32(len(l.inputs) - 1)
@@ -261,6 +275,8 @@ func (l *lowering) prepare(u *unit) {
 		return
 	}
 	l.plan = planTiles(d, height, width)
+	u.plan = l.plan
+	u.need = l.columnBytes(u, l.valsOf(u))*min(width, l.plan.cols) + l.operandBytes(u, min(width, l.plan.cols))
 	l.outer, l.outerAt = l.outer[:0], l.outerAt[:0]
 	for i := range d.n {
 		if d.grp[i] == groupB {
@@ -374,7 +390,7 @@ func (l *lowering) emitTile(t *tile) {
 			l.newTile(i, t, t.w)
 			l.emitValue(t, i, 0, t.w, ir.Arg{})
 		}
-		if l.ext.Get(v) && !(r.row && partial) {
+		if l.homed.Get(v) && !(r.row && partial) {
 			l.save(t, i)
 		}
 	}
@@ -396,7 +412,7 @@ func (l *lowering) emitTile(t *tile) {
 			l.newTile(i, t, 1)
 			l.emitValue(&row, i, 0, 1, ir.Arg{})
 		}
-		if l.ext.Get(v) {
+		if l.homed.Get(v) {
 			l.save(t, i)
 		}
 	}
@@ -422,11 +438,51 @@ func (l *lowering) evictor(u *unit) int {
 	return 0
 }
 
-// newTile makes the location of value i for a tile of w columns.
+// newTile makes the location of value i for a tile of w columns: its place in the resident value, or one of its own.
 func (l *lowering) newTile(i int, t *tile, w int64) {
 	v := l.valsOf(l.u)[i]
 	r := l.vals.At(v)
-	l.locs[i] = made{loc: l.sb(l.tileName(r.src), r.dt, int(t.pn), w)}
+	k := l.stays.Get(v)
+	if k == 0 {
+		l.locs[i] = made{loc: l.sb(l.tileName(r.src), r.dt, int(t.pn), w)}
+		return
+	}
+	s := &l.residents[k]
+	if s.loc == 0 && !l.counting {
+		s.loc = l.sb(l.tileName(r.src), r.dt, int(s.height), s.elems)
+	}
+	l.locs[i] = made{loc: s.loc, off: l.plan.place(&l.u.dom, t, r.row)}
+}
+
+// place is the free element of a resident value where a tile begins.
+func (p *plan) place(d *domain, t *tile, row bool) int64 {
+	cols := p.cols
+	if row {
+		cols = 1
+	}
+	b := int64(0)
+	for i := range d.n {
+		if d.grp[i] == groupB {
+			b = b*d.dims[i] + t.b[i]
+		}
+	}
+	off := (b*p.tiles() + t.p0/p.height) * cols
+	if row {
+		return off
+	}
+	f := int64(0)
+	for i := range d.n {
+		if d.grp[i] == groupF {
+			f = f*d.dims[i] + t.f0[i]
+		}
+	}
+	return off + f
+}
+
+// made is columns [c0, c0+n) of value i of the unit.
+func (l *lowering) made(i int, t *tile, c0, n int64) ir.Arg {
+	m := &l.locs[i]
+	return l.cols(m.loc, l.vals.At(l.valsOf(l.u)[i]).dt, t.pn, m.off+c0, n)
 }
 
 // save stores the tile of value i to DRAM.
@@ -453,7 +509,7 @@ func (l *lowering) save(t *tile, i int) {
 		free = denseChip(axesOf(d, &w, t, l.freeAxes[:0], groupF))
 		off = tileOff(d, &w, t)
 	}
-	l.transfer(store, l.homeOf(v), r.dt, off, part, t.p0, t.pn, free, side{loc: l.locs[i].loc, dt: r.dt})
+	l.transfer(store, l.homeOf(v), r.dt, off, part, t.p0, t.pn, free, side{loc: l.locs[i].loc, dt: r.dt, off: l.locs[i].off})
 }
 
 // fetch makes sure that input k lies on chip for the tile.
@@ -471,7 +527,12 @@ func (l *lowering) fetch(t *tile, k uint32) *input {
 	if in.row {
 		w = 1
 	}
-	in.loc = l.sb(l.tileName(l.vals.At(in.v.root).src), in.dt, int(parts), w)
+	if in.stays {
+		l.fetchResident(t, in)
+		return in
+	}
+	in.loc, in.off, in.np = l.sb(l.tileName(l.vals.At(in.v.root).src), in.dt, int(parts), w), 0, 1
+	in.pairs[0] = ir.Pair{Step: 1, Num: uint32(w)}
 	part := axesOf(d, &in.v, t, l.partAxes[:0], groupP)
 	var free []axis
 	off := tileOff(d, &in.v, t)
@@ -485,4 +546,51 @@ func (l *lowering) fetch(t *tile, k uint32) *input {
 	l.transfer(load, l.homeOf(in.v.root), l.vals.At(in.v.root).dt, off, part, p0, parts, free, side{loc: in.loc, dt: in.dt})
 	in.valid = true
 	return in
+}
+
+// fetchResident points at a value that stays in SBUF. What an instruction cannot walk as it lies is copied on chip.
+func (l *lowering) fetchResident(t *tile, in *input) {
+	d := &l.u.dom
+	s := &l.residents[l.stays.Get(in.v.root)]
+	p := l.vals.At(in.v.root)
+	off := in.at.off + (in.at.tile0+t.p0/l.plan.height)*s.tile
+	var free []axis
+	for i := range d.n {
+		switch d.grp[i] {
+		case groupB:
+			off += t.b[i] * in.at.step[i]
+		case groupF:
+			off += t.f0[i] * in.at.step[i]
+			free = append(free, axis{n: t.fn[i], chip: in.at.step[i]})
+		}
+	}
+	in.loc, in.off, in.np, in.valid = s.loc, off, 0, true
+	if in.row {
+		free = nil
+	}
+	free = chipJoined(free)
+	direct := len(free) <= 1 || len(free) <= len(in.pairs) && l.u.kind != unitDot && l.u.kind != unitConv
+	if in.dt == p.dt && direct {
+		for _, a := range free {
+			in.pairs[in.np] = ir.Pair{Step: int32(a.chip), Num: uint32(a.n)}
+			in.np++
+		}
+		if in.np == 0 {
+			in.pairs[0], in.np = ir.Pair{Step: 1, Num: 1}, 1
+		}
+		return
+	}
+	var pairs []ir.Pair
+	w := int64(1)
+	for _, a := range free {
+		pairs = append(pairs, ir.Pair{Step: int32(a.chip), Num: uint32(a.n)})
+		w *= a.n
+	}
+	if len(pairs) == 0 {
+		pairs = []ir.Pair{{Step: 1, Num: 1}}
+	}
+	src := l.chip(s.loc, p.dt, 0, int(t.pn), off, pairs...)
+	in.loc, in.off, in.np = l.sb(l.tileName(p.src), in.dt, int(t.pn), w), 0, 1
+	in.pairs[0] = ir.Pair{Step: 1, Num: uint32(w)}
+	l.copyTo(src, l.cols(in.loc, in.dt, t.pn, 0, w), false)
 }

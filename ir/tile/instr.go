@@ -20,11 +20,20 @@ func (l *lowering) cols(loc ir.Loc, dt target.Dtype, parts, c0, n int64) ir.Arg 
 }
 
 // repeated is one element a row, n times.
-func (l *lowering) repeated(loc ir.Loc, dt target.Dtype, parts, n int64) ir.Arg {
+func (l *lowering) repeated(loc ir.Loc, dt target.Dtype, parts, off, n int64) ir.Arg {
 	if n == 1 {
-		return l.cols(loc, dt, parts, 0, 1)
+		return l.cols(loc, dt, parts, off, 1)
 	}
-	return l.chip(loc, dt, 0, int(parts), 0, ir.Pair{Step: 0, Num: uint32(n)})
+	return l.chip(loc, dt, 0, int(parts), off, ir.Pair{Step: 0, Num: uint32(n)})
+}
+
+// inputCols is columns [c0, c0+n) of an input's tile; all of them when it walks several axes.
+func (l *lowering) inputCols(in *input, parts, c0, n int64) ir.Arg {
+	if in.np == 1 {
+		p := in.pairs[0]
+		return l.chip(in.loc, in.dt, 0, int(parts), in.off+c0*int64(p.Step), ir.Pair{Step: p.Step, Num: uint32(n)})
+	}
+	return l.chip(in.loc, in.dt, 0, int(parts), in.off, in.pairs[:in.np]...)
 }
 
 // operand is operand j of value i for columns [c0, c0+n). psum stands for the unit's root.
@@ -37,32 +46,32 @@ func (l *lowering) operand(t *tile, i, j int, c0, n int64, psum ir.Arg) opnd {
 			return opnd{arg: psum, dt: f32}
 		}
 		r := l.vals.At(ref.root)
-		return opnd{arg: l.cols(l.locs[ref.idx].loc, r.dt, t.pn, c0, n), dt: r.dt}
+		return opnd{arg: l.made(int(ref.idx), t, c0, n), dt: r.dt}
 	case refRow:
 		r := l.vals.At(ref.root)
 		m := &l.locs[ref.idx]
 		if rowLevel {
-			return opnd{arg: l.cols(m.loc, r.dt, t.pn, 0, 1), dt: r.dt}
+			return opnd{arg: l.made(int(ref.idx), t, 0, 1), dt: r.dt}
 		}
-		loc, dt := m.loc, r.dt
+		loc, off, dt := m.loc, m.off, r.dt
 		if consumer := l.vals.At(l.valsOf(l.u)[i]); dt != f32 && consumer.op == vTT && !consumer.op0.Bitwise() && dt.Size() <= 4 &&
 			(dt.IsFloat() || isSmall(r.lo, r.hi)) {
 			if m.loc32 == 0 {
 				m.loc32 = l.sb(l.tileName(r.src), f32, int(t.pn), 1)
-				l.emit(ir.OpTensorCopy, target.EngineDVE, []ir.Arg{l.cols(m.loc, dt, t.pn, 0, 1)}, []ir.Arg{l.cols(m.loc32, f32, t.pn, 0, 1)})
+				l.emit(ir.OpTensorCopy, target.EngineDVE, []ir.Arg{l.cols(m.loc, dt, t.pn, m.off, 1)}, []ir.Arg{l.cols(m.loc32, f32, t.pn, 0, 1)})
 			}
-			loc, dt = m.loc32, f32
+			loc, off, dt = m.loc32, 0, f32
 		}
-		return opnd{arg: l.repeated(loc, dt, t.pn, n), row: l.cols(loc, dt, t.pn, 0, 1), dt: dt}
+		return opnd{arg: l.repeated(loc, dt, t.pn, off, n), row: l.cols(loc, dt, t.pn, off, 1), dt: dt}
 	case refInput:
 		in := l.fetch(t, ref.idx)
 		if !in.row {
-			return opnd{arg: l.cols(in.loc, in.dt, t.pn, c0, n), dt: in.dt}
+			return opnd{arg: l.inputCols(in, t.pn, c0, n), dt: in.dt}
 		}
 		if rowLevel {
-			return opnd{arg: l.cols(in.loc, in.dt, t.pn, 0, 1), dt: in.dt}
+			return opnd{arg: l.cols(in.loc, in.dt, t.pn, in.off, 1), dt: in.dt}
 		}
-		return opnd{arg: l.repeated(in.loc, in.dt, t.pn, n), row: l.cols(in.loc, in.dt, t.pn, 0, 1), dt: in.dt}
+		return opnd{arg: l.repeated(in.loc, in.dt, t.pn, in.off, n), row: l.cols(in.loc, in.dt, t.pn, in.off, 1), dt: in.dt}
 	}
 	r := l.vals.At(ref.root)
 	return opnd{imm: true, f: r.c0, dt: r.dt}
@@ -76,7 +85,7 @@ func (l *lowering) solid(t *tile, i, j int, o opnd, n int64) opnd {
 	r := l.vals.At(l.refs[int(l.refAt[i])+j].root)
 	loc := l.sb(l.tileName(l.cur), r.dt, int(t.pn), 1)
 	l.memset(l.cols(loc, r.dt, t.pn, 0, 1), r.bits)
-	return opnd{arg: l.repeated(loc, r.dt, t.pn, n), row: l.cols(loc, r.dt, t.pn, 0, 1), dt: r.dt}
+	return opnd{arg: l.repeated(loc, r.dt, t.pn, 0, n), row: l.cols(loc, r.dt, t.pn, 0, 1), dt: r.dt}
 }
 
 func (l *lowering) memset(out ir.Arg, bits uint64) {
@@ -111,7 +120,7 @@ func (l *lowering) copyTo(x, out ir.Arg, psum bool) {
 func (l *lowering) emitValue(t *tile, i int, c0, n int64, psum ir.Arg) {
 	v := l.valsOf(l.u)[i]
 	r := l.vals.At(v)
-	out := l.cols(l.locs[i].loc, r.dt, t.pn, c0, n)
+	out := l.made(i, t, c0, n)
 	arg := func(j int) opnd { return l.operand(t, i, j, c0, n, psum) }
 	tileArg := func(j int) opnd { return l.solid(t, i, j, arg(j), n) }
 	switch r.op {
@@ -250,11 +259,15 @@ func (l *lowering) emitReduce(t *tile, i int) {
 	l.newTile(i, t, 1)
 	r := l.vals.At(l.valsOf(l.u)[i])
 	x := l.operand(t, i, 0, 0, t.w, ir.Arg{})
-	l.reduceOp(r.op0, x.arg, l.cols(l.locs[i].loc, r.dt, t.pn, 0, 1))
+	l.reduceOp(r.op0, x.arg, l.made(i, t, 0, 1))
 }
 
 func (l *lowering) reduceOp(op target.AluOp, x, out ir.Arg) {
-	l.emit(ir.OpTensorReduce, target.EngineDVE, []ir.Arg{x}, []ir.Arg{out}, ir.Enum(ir.KeyOp, op), ir.Enum(ir.KeyAxis, ir.AxisX))
+	axes := ir.AxisX
+	if !l.counting {
+		axes = ir.AxisList(l.m.APs.At(x.AP()).NPairs() - 2) // all free axes of x
+	}
+	l.emit(ir.OpTensorReduce, target.EngineDVE, []ir.Arg{x}, []ir.Arg{out}, ir.Enum(ir.KeyOp, op), ir.Enum(ir.KeyAxis, axes))
 }
 
 // stripType is the type of partial results: float32 but for bitwise folds.
@@ -281,5 +294,5 @@ func (l *lowering) reduceStrip(t *tile, i int) {
 	r := l.vals.At(l.valsOf(l.u)[i])
 	strip := l.locs[i].strip
 	l.newTile(i, t, 1)
-	l.reduceOp(r.op0, l.cols(strip, stripType(r), t.pn, 0, l.plan.chunks), l.cols(l.locs[i].loc, r.dt, t.pn, 0, 1))
+	l.reduceOp(r.op0, l.cols(strip, stripType(r), t.pn, 0, l.plan.chunks), l.made(i, t, 0, 1))
 }

@@ -73,6 +73,9 @@ func Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (S
 		for i := 1; i < len(l.units); i++ {
 			l.layOut(&l.units[i])
 		}
+		l.chooseResidents()
+	}
+	if l.err == nil {
 		l.refuse()
 	}
 	if l.err == nil {

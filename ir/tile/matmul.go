@@ -20,6 +20,7 @@ type dotTiles struct {
 	kt     int64 // tiles of K
 	stream bool  // operands are loaded a few K tiles at a time, for each group of banks
 	group  int64 // K tiles a load when streaming
+	bytes  int64 // a partition, of the operands of a tile
 }
 
 // dotOperand is one operand: K on partitions, and its own axes on the free side.
@@ -29,7 +30,12 @@ type dotOperand struct {
 	v    view   // batch and free axes, conformed to the domain
 	k    []axis // contraction axes
 	loc  ir.Loc
-	cols int64 // free elements of one K tile
+	cols int64 // elements from one K tile to the next
+	off  int64 // first element
+	step int64 // of a free element
+	// A value that stays in SBUF with K on its partitions is read where it lies.
+	stays bool
+	at    reached
 }
 
 // startDot prepares the operands and gives the width of a chunk.
@@ -68,6 +74,10 @@ func (l *lowering) startDot(u *unit, width int64) int64 {
 	if !u.fullRow && width > bankColumns {
 		width -= width % bankColumns
 	}
+	t.bytes = t.kt*min(width, n)*int64(t.b.dt.Size()) + blockA
+	if t.stream {
+		t.bytes = t.group * (min(n, bankColumns*groupBanks)*int64(t.b.dt.Size()) + 128*int64(t.a.dt.Size()))
+	}
 	return width
 }
 
@@ -78,9 +88,12 @@ func (l *lowering) dotOperand(d *domain, v *view, _, free int, skip [maxRank]boo
 	for i := range free {
 		own.push(v.dims[i], v.step[i])
 	}
-	o := dotOperand{root: v.root, dt: r.dt, v: d.conform(&own, &skip)}
+	o := dotOperand{root: v.root, dt: r.dt, v: d.conform(&own, &skip), step: 1}
 	for i := free; i < int(v.n); i++ {
 		o.k = append(o.k, axis{n: v.dims[i], mem: v.step[i]})
+	}
+	if s := l.staysAt(v.root); s != nil {
+		o.at, o.stays = s.reachDot(d, &o, &skip, l.dt.k)
 	}
 	return o
 }
@@ -91,7 +104,7 @@ func (l *lowering) loadK(o *dotOperand, off int64, k0, kn int64, free []axis) {
 	dt := l.vals.At(o.root).dt
 	t := &l.dt
 	parts := min(128, t.k-k0*128)
-	o.loc = l.sb(l.tileName(l.vals.At(o.root).src), o.dt, int(parts), kn*o.cols)
+	o.loc, o.off, o.step = l.sb(l.tileName(l.vals.At(o.root).src), o.dt, int(parts), kn*o.cols), 0, 1
 	if r := l.vals.At(o.root); r.op == vSplat {
 		l.memset(l.cols(o.loc, o.dt, parts, 0, kn*o.cols), r.bits)
 		return
@@ -122,6 +135,10 @@ func (l *lowering) loadK(o *dotOperand, off int64, k0, kn int64, free []axis) {
 func (l *lowering) loadA(t *tile, k0, kn int64) {
 	o := &l.dt.a
 	d := &l.u.dom
+	if o.stays {
+		l.pointDot(t, o, k0, groupP, t.p0)
+		return
+	}
 	o.cols = t.pn
 	rows := boxes(axesOf(d, &o.v, t, nil, groupP), t.p0, t.pn, nil)
 	if len(rows) == 1 {
@@ -135,7 +152,7 @@ func (l *lowering) loadA(t *tile, k0, kn int64) {
 func (l *lowering) loadBoxes(o *dotOperand, off, k0, kn int64, rows []box) {
 	td := &l.dt
 	dt := l.vals.At(o.root).dt
-	o.loc = l.sb(l.tileName(l.vals.At(o.root).src), o.dt, int(min(128, td.k-k0*128)), kn*o.cols)
+	o.loc, o.off, o.step = l.sb(l.tileName(l.vals.At(o.root).src), o.dt, int(min(128, td.k-k0*128)), kn*o.cols), 0, 1
 	if r := l.vals.At(o.root); r.op == vSplat {
 		l.memset(l.cols(o.loc, o.dt, min(128, td.k-k0*128), 0, kn*o.cols), r.bits)
 		return
@@ -154,6 +171,10 @@ func (l *lowering) loadBoxes(o *dotOperand, off, k0, kn int64, rows []box) {
 func (l *lowering) loadB(t *tile, k0, kn, c0, n int64) {
 	o := &l.dt.b
 	d := &l.u.dom
+	if o.stays {
+		l.pointDot(t, o, k0, groupF, c0)
+		return
+	}
 	o.cols = n
 	axes := axesOf(d, &o.v, t, nil, groupF)
 	off := tileOff(d, &o.v, t)
@@ -221,8 +242,7 @@ func (l *lowering) evict(t *tile, i, evictor int, psum ir.Arg, c0, n int64) {
 		l.emitValue(t, evictor, c0, n, psum)
 		return
 	}
-	r := l.vals.At(l.u.root)
-	l.copyTo(psum, l.cols(l.locs[i].loc, r.dt, t.pn, c0, n), true)
+	l.copyTo(psum, l.made(i, t, c0, n), true)
 }
 
 func (l *lowering) emitDot(t *tile, i, evictor int) {
@@ -242,7 +262,7 @@ func (l *lowering) emitDot(t *tile, i, evictor int) {
 			n := min(bankColumns, gw-int64(b)*bankColumns)
 			banks[b] = l.psum(l.tileName(src), f32, int(t.pn), n)
 		}
-		base, bcols := g0, t.w
+		base := g0
 		k0 := int64(0)
 		for k := range td.kt {
 			if td.stream {
@@ -252,14 +272,14 @@ func (l *lowering) emitDot(t *tile, i, evictor int) {
 					l.loadB(t, k, kn, g0, gw)
 					k0 = k
 				}
-				base, bcols = 0, gw
+				base = 0
 			}
 			parts := min(128, td.k-k*128)
-			st := l.chip(td.a.loc, td.a.dt, 0, int(parts), (k-k0)*t.pn, ir.Pair{Step: 1, Num: uint32(t.pn)})
+			st := l.chip(td.a.loc, td.a.dt, 0, int(parts), td.a.off+(k-k0)*td.a.cols, ir.Pair{Step: int32(td.a.step), Num: uint32(t.pn)})
 			for b := range nb {
 				c := int64(b) * bankColumns
 				n := min(bankColumns, gw-c)
-				mv := l.chip(td.b.loc, td.b.dt, 0, int(parts), (k-k0)*bcols+base+c, ir.Pair{Step: 1, Num: uint32(n)})
+				mv := l.chip(td.b.loc, td.b.dt, 0, int(parts), td.b.off+(k-k0)*td.b.cols+(base+c)*td.b.step, ir.Pair{Step: int32(td.b.step), Num: uint32(n)})
 				l.matmul(mv, st, l.cols(banks[b], f32, t.pn, 0, n), k, td.kt)
 			}
 		}
@@ -269,4 +289,52 @@ func (l *lowering) emitDot(t *tile, i, evictor int) {
 			l.evict(t, i, evictor, l.cols(banks[b], f32, t.pn, 0, n), g0+c, n)
 		}
 	}
+}
+
+// reachDot finds an operand that stays in SBUF with K on its partitions and its own axes on one walk.
+func (r *resident) reachDot(d *domain, o *dotOperand, skip *[maxRank]bool, k int64) (reached, bool) {
+	var rest, free []axis
+	for i := range d.n {
+		a := axis{n: d.dims[i], mem: o.v.step[i]}
+		if skip[i] {
+			a.n = 1
+		}
+		rest = append(rest, a)
+	}
+	w, ok := r.reach(o.v.off, o.k, rest, min(128, k))
+	if !ok {
+		return w, false
+	}
+	for i := range d.n {
+		if d.grp[i] != groupB && !skip[i] {
+			free = append(free, axis{n: d.dims[i], chip: w.step[i]})
+		}
+	}
+	return w, smallSteps(free, 1)
+}
+
+// pointDot aims an operand that stays in SBUF at K tile k0 and position at of its own axes, those of group g.
+func (l *lowering) pointDot(t *tile, o *dotOperand, k0 int64, g group, at int64) {
+	d := &l.u.dom
+	r := &l.residents[l.stays.Get(o.root)]
+	o.loc, o.cols, o.step = r.loc, r.tile, 1
+	o.off = o.at.off + (o.at.tile0+k0)*r.tile
+	var free []axis
+	for i := range d.n {
+		switch {
+		case d.grp[i] == groupB:
+			o.off += t.b[i] * o.at.step[i]
+		case d.grp[i] == g:
+			n := d.dims[i]
+			if g == groupF {
+				o.off += t.f0[i] * o.at.step[i]
+				n = t.fn[i]
+			}
+			free = append(free, axis{n: n, chip: o.at.step[i]})
+		}
+	}
+	if w := chipJoined(free); len(w) > 0 {
+		o.step = w[0].chip
+	}
+	o.off += at * o.step
 }

@@ -177,7 +177,7 @@ func (l *lowering) homesNeeded(total count) {
 	begins, ends := make([]int64, len(l.units)+1), make([]int64, len(l.units)+1)
 	for v := val(1); int(v) < l.vals.Len(); v++ {
 		r := l.vals.At(v)
-		if r.op == vNone || r.unit == 0 || !l.ext.Get(v) {
+		if r.op == vNone || r.unit == 0 || !l.homed.Get(v) {
 			continue
 		}
 		begins[r.unit] += bytes(v)

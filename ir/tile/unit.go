@@ -28,6 +28,9 @@ type unit struct {
 	first   uint32 // values: order[first:first+count]
 	count   uint32
 	list    []val // while forming
+
+	plan plan
+	need int64 // bytes a partition that its tiles take beside resident values
 }
 
 // Bounds on the values of a unit: the check of a resident row looks at all of them for each that joins.

@@ -19,6 +19,13 @@ type span struct {
 	o0, on int64
 	len    int64
 	pitch  int64
+	walk   int64 // the step of one position where the map lies
+}
+
+// mapTile is a map on chip, and the element where its first position is.
+type mapTile struct {
+	loc ir.Loc
+	off int64
 }
 
 // reach is the padded, dilated positions that outputs [o0, o0+on) look at.
@@ -49,9 +56,10 @@ func mapWidth(d *domain, spans []span, width, limit int64) int64 {
 	return 0
 }
 
-// loadMap loads rows [p0, p0+pn) of the operand's walk over part, each with the map that mapOf sized: borders and the
-// holes of a dilated operand hold fill.
-func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans []span, fill float32) ir.Loc {
+// loadMap gives rows [p0, p0+pn) of the operand's walk over part, each with the map that mapOf sized: borders and the holes
+// of a dilated operand hold fill. A value that stays in SBUF is read where it lies when there are none, and copied on chip
+// when there are; at says how to reach it.
+func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans []span, fill float32, stays *reached) mapTile {
 	r := l.vals.At(root)
 	size := int64(1)
 	if len(spans) > 0 {
@@ -59,9 +67,11 @@ func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans
 	}
 	holes, empty := false, false
 	var free [maxRank]axis
+	var first [maxRank]int64
 	chip := int64(0)
 	for i := range spans {
 		s := &spans[i]
+		s.walk = s.pitch
 		start := s.o0*s.w.Stride - s.w.PadLow
 		ld := s.w.LhsDilate
 		q0 := max(0, ceilDiv(start, ld))
@@ -71,20 +81,66 @@ func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans
 			break
 		}
 		free[i] = axis{n: q1 - q0 + 1, mem: s.mem, chip: ld * s.pitch}
+		first[i] = q0
 		chip += (q0*ld - start) * s.pitch
 		off += q0 * s.mem
 		if free[i].n != s.len {
 			holes = true
 		}
 	}
+	if stays != nil && !holes && !empty {
+		res := l.staysAt(root)
+		at := stays.off + (stays.tile0+p0/res.height)*res.tile
+		for i := range spans {
+			spans[i].walk = stays.step[i]
+			at += first[i] * stays.step[i]
+		}
+		return mapTile{res.loc, at}
+	}
 	loc := l.sb(l.tileName(r.src), r.dt, int(pn), size)
 	if holes || empty {
 		l.memset(l.cols(loc, r.dt, pn, 0, size), encode32(r.dt, fill))
 	}
-	if !empty {
+	switch {
+	case empty:
+	case stays != nil:
+		res := l.staysAt(root)
+		at := stays.off + (stays.tile0+p0/res.height)*res.tile
+		var from, to []ir.Pair
+		for i := range spans {
+			at += first[i] * stays.step[i]
+			if free[i].n > 1 {
+				from = append(from, ir.Pair{Step: int32(stays.step[i]), Num: uint32(free[i].n)})
+				to = append(to, ir.Pair{Step: int32(free[i].chip), Num: uint32(free[i].n)})
+			}
+		}
+		if len(from) == 0 {
+			from, to = []ir.Pair{{Step: 1, Num: 1}}, []ir.Pair{{Step: 1, Num: 1}}
+		}
+		l.copyTo(l.chip(res.loc, r.dt, 0, int(pn), at, from...), l.chip(loc, r.dt, 0, int(pn), chip, to...), false)
+	default:
 		l.transfer(load, l.homeOf(root), r.dt, off, part, p0, pn, free[:len(spans)], side{loc: loc, dt: r.dt, off: chip})
 	}
-	return loc
+	return mapTile{loc, 0}
+}
+
+// reachMap finds the maps of an operand that stays in SBUF. Outer axes come after the spans.
+func (r *resident) reachMap(off int64, part []axis, spans []span, outer []axis, height int64) (reached, bool) {
+	var rest []axis
+	for i := range spans {
+		rest = append(rest, axis{n: spans[i].n, mem: spans[i].mem})
+	}
+	w, ok := r.reach(off, part, append(rest, outer...), height)
+	if !ok || len(spans) > 4 {
+		return w, false
+	}
+	for i := range spans {
+		s := max(spans[i].w.Stride, spans[i].w.RhsDilate) * w.step[i]
+		if s > maxMap || s < -maxMap {
+			return w, false
+		}
+	}
+	return w, true
 }
 
 func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
@@ -101,6 +157,8 @@ func floorDiv(a, b int64) int64 {
 type windowTiles struct {
 	spans []span
 	part  []axis
+	stays *reached
+	bytes int64 // a partition, of a map
 }
 
 // startWindow gives the width of a chunk.
@@ -123,7 +181,16 @@ func (l *lowering) startWindow(u *unit, width int64) int64 {
 	got := mapWidth(d, w.spans, min(width, maxMap), limit)
 	if got == 0 || u.fullRow && got < d.freeElems() {
 		l.unsupported(l.vals.At(u.root).src, "windows of %d elements do not fit a partition (%d)", taps, limit)
+		return 1
 	}
+	w.stays = nil
+	if s := l.staysAt(info.x.root); s != nil {
+		p := planTiles(d, 128, got)
+		if at, ok := s.reachMap(info.x.off, w.part, w.spans, nil, p.height); ok {
+			w.stays = &at
+		}
+	}
+	w.bytes = limit * size
 	return got
 }
 
@@ -135,20 +202,20 @@ func (l *lowering) emitWindow(t *tile, i int) {
 	info := &l.wins[r.aux]
 	w := &l.wt
 	mapOf(w.spans, t)
-	in := l.loadMap(info.x.root, tileOffMap(d, &info.x, t), w.part, t.p0, t.pn, w.spans, info.init)
+	in := l.loadMap(info.x.root, tileOffMap(d, &info.x, t), w.part, t.p0, t.pn, w.spans, info.init, w.stays)
 	l.newTile(i, t, t.w)
 	inType := l.vals.At(info.x.root).dt
-	out := l.cols(l.locs[i].loc, r.dt, t.pn, 0, t.w)
+	out := l.made(i, t, 0, t.w)
 	// All windows at once where the pattern allows and little is read twice.
 	var outer, inner []ir.Pair
 	taps := int64(1)
 	for k := range w.spans {
 		s := &w.spans[k]
 		if s.on > 1 {
-			outer = append(outer, ir.Pair{Step: int32(s.w.Stride * s.pitch), Num: uint32(s.on)})
+			outer = append(outer, ir.Pair{Step: int32(s.w.Stride * s.walk), Num: uint32(s.on)})
 		}
 		if s.w.Size > 1 {
-			inner = append(inner, ir.Pair{Step: int32(s.w.RhsDilate * s.pitch), Num: uint32(s.w.Size)})
+			inner = append(inner, ir.Pair{Step: int32(s.w.RhsDilate * s.walk), Num: uint32(s.w.Size)})
 			taps *= s.w.Size
 		}
 	}
@@ -157,7 +224,7 @@ func (l *lowering) emitWindow(t *tile, i int) {
 	}
 	if len(outer)+len(inner) <= 4 && (taps <= 16 || t.w == 1) {
 		pairs := append(outer, inner...)
-		x := l.chip(in, inType, 0, int(t.pn), 0, pairs...)
+		x := l.chip(in.loc, inType, 0, int(t.pn), in.off, pairs...)
 		l.emit(ir.OpTensorReduce, target.EngineDVE, []ir.Arg{x}, []ir.Arg{out}, ir.Enum(ir.KeyOp, r.op0), ir.Enum(ir.KeyAxis, ir.AxisList(len(inner)-1)))
 		return
 	}
@@ -166,7 +233,10 @@ func (l *lowering) emitWindow(t *tile, i int) {
 	if r.dt.IsInteger() {
 		dt = target.Int32
 	}
-	src, srcType := in, inType
+	src, srcType := in.loc, inType
+	if w.spans[0].walk != w.spans[0].pitch || in.off != 0 || !denseSpans(w.spans) {
+		src = l.packMap(t, in, inType, w.spans)
+	}
 	behind := int64(1)
 	for k := len(w.spans) - 1; k >= 0; k-- {
 		s := &w.spans[k]
@@ -189,6 +259,33 @@ func (l *lowering) emitWindow(t *tile, i int) {
 		src, srcType = next, dt
 		behind *= s.on
 	}
+}
+
+// denseSpans reports a map without gaps.
+func denseSpans(spans []span) bool {
+	for i := range spans {
+		if spans[i].walk != spans[i].pitch {
+			return false
+		}
+	}
+	return true
+}
+
+// packMap copies a map that lies in a larger value to one of its own.
+func (l *lowering) packMap(t *tile, in mapTile, dt target.Dtype, spans []span) ir.Loc {
+	size := spans[0].pitch * spans[0].len
+	var from []ir.Pair
+	for i := range spans {
+		if spans[i].len > 1 {
+			from = append(from, ir.Pair{Step: int32(spans[i].walk), Num: uint32(spans[i].len)})
+		}
+	}
+	if len(from) == 0 {
+		from = []ir.Pair{{Step: 1, Num: 1}}
+	}
+	loc := l.sb(l.tileName(l.cur), dt, int(t.pn), size)
+	l.copyTo(l.chip(in.loc, dt, 0, int(t.pn), in.off, from...), l.cols(loc, dt, t.pn, 0, size), false)
+	return loc
 }
 
 // tileOffMap is the element where the tile's outer index begins; the free box is loadMap's business.

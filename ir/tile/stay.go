@@ -1,0 +1,226 @@
+package tile
+
+// staysAt is where a value stays in SBUF, nil when it does not.
+func (l *lowering) staysAt(v val) *resident {
+	if k := l.stays.Get(v); k != 0 {
+		return &l.residents[k]
+	}
+	return nil
+}
+
+// operandBytes is the bytes a partition that the root of a unit needs for its operands.
+func (l *lowering) operandBytes(u *unit, _ int64) int64 {
+	switch u.kind {
+	case unitDot:
+		return l.dt.bytes
+	case unitConv:
+		return l.ct.bytes
+	case unitWindow:
+		return l.wt.bytes
+	}
+	return 0
+}
+
+// reachInput finds an input of the current unit that stays in SBUF.
+func (l *lowering) reachInput(in *input, v val) (reached, bool) {
+	return l.reachFor(&l.residents[l.stays.Get(v)], in)
+}
+
+func (l *lowering) reachFor(r *resident, in *input) (w reached, ok bool) {
+	d := &l.u.dom
+	var part, rest, free []axis
+	for i := range d.n {
+		a := axis{n: d.dims[i], mem: in.v.step[i]}
+		if d.grp[i] == groupP {
+			part = append(part, a)
+			a.n = 1
+		}
+		rest = append(rest, a)
+	}
+	height := int64(1)
+	for _, a := range part {
+		height *= a.n
+	}
+	w, ok = r.reach(in.v.off, part, rest, min(l.u.plan.height, height))
+	if !ok {
+		return w, false
+	}
+	for i := range d.n {
+		if d.grp[i] == groupF {
+			free = append(free, axis{n: d.dims[i], chip: w.step[i]})
+		}
+	}
+	return w, smallSteps(free, 4)
+}
+
+// chooseResidents plans every unit and decides which values stay in SBUF: those whose consumers can read them where they lie,
+// in the order in which they are made, as long as the tiles of every unit in between find room beside them.
+func (l *lowering) chooseResidents() {
+	type wish struct {
+		last  unitID // the last unit that could read it
+		whole bool   // every reader could
+		r     resident
+	}
+	l.residents = append(l.residents[:0], resident{})
+	wishes := make([]wish, l.vals.Len())
+	for v := range wishes {
+		wishes[v].whole = true
+	}
+	note := func(v val, id unitID, ok bool) {
+		w := &wishes[v]
+		if ok {
+			w.last = max(w.last, id)
+		} else {
+			w.whole = false
+		}
+	}
+	l.counting = true
+	for id := 1; id < len(l.units) && l.err == nil; id++ {
+		u := &l.units[id]
+		if u.kind == unitPieces {
+			for _, a := range l.argsOf(u.root) {
+				note(a.root, unitID(id), false)
+			}
+			continue
+		}
+		l.prepare(u)
+		if l.err != nil {
+			break
+		}
+		for _, v := range l.valsOf(u) {
+			if l.ext.Get(v) {
+				wishes[v].r = l.layoutOf(v, u, &u.plan)
+			}
+		}
+		for k := range l.inputs {
+			in := &l.inputs[k]
+			if v := in.v.root; l.vals.At(v).unit != 0 {
+				ok := false
+				if wishes[v].r.elems > 0 {
+					_, ok = l.reachFor(&wishes[v].r, in)
+				}
+				note(v, unitID(id), ok)
+			}
+		}
+		l.noteRoot(u, func(v val, can func(r *resident) bool) {
+			if l.vals.At(v).unit != 0 {
+				note(v, unitID(id), wishes[v].r.elems > 0 && can(&wishes[v].r))
+			}
+		})
+	}
+	l.counting, l.actSet = false, 0
+	if l.err != nil {
+		return
+	}
+	for i := range l.outs {
+		if v := l.outs[i].v.root; v != 0 {
+			wishes[v].whole = false
+			l.homed.Set(v, true)
+		}
+	}
+	room := newRoom(l.units, l.budget)
+	for v := val(1); int(v) < l.vals.Len(); v++ {
+		w := &wishes[v]
+		r := l.vals.At(v)
+		if r.unit == 0 || r.op == vNone || !l.ext.Get(v) {
+			continue
+		}
+		size := (w.r.elems*int64(r.dt.Size()) + 7) &^ 7
+		if w.last > r.unit && room.take(int(r.unit), int(w.last), size) {
+			l.residents = append(l.residents, w.r)
+			l.stays.Set(v, uint32(len(l.residents)-1))
+			if w.whole {
+				continue
+			}
+		}
+		l.homed.Set(v, true)
+	}
+}
+
+// noteRoot reports the operands of a unit's root that could be read in SBUF, with the question whether they can.
+func (l *lowering) noteRoot(u *unit, note func(v val, can func(r *resident) bool)) {
+	d := &u.dom
+	switch u.kind {
+	case unitDot:
+		a, b := d.outside(groupB, groupP), d.outside(groupB, groupF)
+		note(l.dt.a.root, func(r *resident) bool { _, ok := r.reachDot(d, &l.dt.a, &a, l.dt.k); return ok })
+		note(l.dt.b.root, func(r *resident) bool { _, ok := r.reachDot(d, &l.dt.b, &b, l.dt.k); return ok })
+	case unitConv:
+		info := &l.convs[l.vals.At(u.root).aux]
+		note(info.x.root, func(r *resident) bool { _, ok := l.ct.reach(r, info); return ok })
+		note(info.w.root, func(*resident) bool { return false })
+	case unitWindow:
+		info := &l.wins[l.vals.At(u.root).aux]
+		note(info.x.root, func(r *resident) bool {
+			_, ok := r.reachMap(info.x.off, l.wt.part, l.wt.spans, nil, l.plan.height)
+			return ok
+		})
+	}
+}
+
+// room keeps, for every unit, the bytes a partition that are left beside its tiles: a tree of minima with additions that
+// stand for whole ranges.
+type room struct {
+	n    int
+	low  []int64
+	less []int64
+}
+
+func newRoom(units []unit, budget int64) *room {
+	n := 1
+	for n < len(units) {
+		n *= 2
+	}
+	r := &room{n: n, low: make([]int64, 2*n), less: make([]int64, 2*n)}
+	for i := range units {
+		r.low[n+i] = budget - units[i].need
+	}
+	for i := n - 1; i > 0; i-- {
+		r.low[i] = min(r.low[2*i], r.low[2*i+1])
+	}
+	return r
+}
+
+// take reserves bytes in units first…last, if every one of them has so much left.
+func (r *room) take(first, last int, bytes int64) bool {
+	if r.least(first, last) < bytes {
+		return false
+	}
+	r.walk(first, last, func(i int) {
+		r.low[i] -= bytes
+		r.less[i] += bytes
+	})
+	for _, i := range [2]int{r.n + first, r.n + last} {
+		for i /= 2; i > 0; i /= 2 {
+			r.low[i] = min(r.low[2*i], r.low[2*i+1]) - r.less[i]
+		}
+	}
+	return true
+}
+
+// least is the smallest rest in units first…last.
+func (r *room) least(first, last int) int64 {
+	best := int64(1) << 62
+	r.walk(first, last, func(i int) {
+		x := r.low[i]
+		for i /= 2; i > 0; i /= 2 {
+			x -= r.less[i]
+		}
+		best = min(best, x)
+	})
+	return best
+}
+
+// walk visits the nodes that cover leaves first…last.
+func (r *room) walk(first, last int, f func(i int)) {
+	for a, b := r.n+first, r.n+last+1; a < b; a, b = a/2, b/2 {
+		if a&1 == 1 {
+			f(a)
+			a++
+		}
+		if b&1 == 1 {
+			b--
+			f(b)
+		}
+	}
+}
