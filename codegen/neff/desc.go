@@ -53,9 +53,9 @@ type Side struct {
 // ascending ID order. The two sides' shapes are independent; they hold the same number of elements. When the bytes of this
 // descriptor are written, semaphore Sem goes up by SemInc; both 0 means no completion of its own.
 //
-// A queue set spreads a block over its hardware queues: descriptor k of a block runs on queue k mod NumQueues (Part). The
-// descriptors of a block on one hardware queue complete in order; those on different ones, and different blocks, in any
-// order. So it is enough that the last descriptor on each queue counts (Share), and a whole block adds NumQueues.
+// A queue set cuts a block into runs of neighbouring descriptors, one for each hardware queue. The descriptors of a run
+// complete in order; different runs, and different blocks, in any order. So a run ends with the descriptor that counts for
+// it (Share), and a whole block adds NumQueues.
 type Desc struct {
 	From, To Side
 	ID       uint32 // block, from 1
@@ -66,20 +66,14 @@ type Desc struct {
 	_        [5]uint8
 }
 
-// Part is the hardware queue that runs descriptor k of a block.
-func Part(k, numQueues int) int { return k % numQueues }
-
 // Share is what descriptor k of a block of n adds to the completion semaphore, so that the block adds numQueues in all and
-// has added them only when every descriptor is complete: the last descriptor on each hardware queue counts for it, and where
-// there are fewer descriptors than queues they share the count.
+// has added them only when every descriptor is complete: the last of each of numQueues even runs adds 1, and where there are
+// fewer descriptors than queues, they share the count.
 func Share(k, n, numQueues int) uint8 {
-	switch {
-	case n >= numQueues:
-		if k >= n-numQueues {
-			return 1
-		}
-		return 0
-	case k < numQueues%n:
+	if n >= numQueues {
+		return uint8((k+1)*numQueues/n - k*numQueues/n)
+	}
+	if k < numQueues%n {
 		return uint8(numQueues/n + 1)
 	}
 	return uint8(numQueues / n)

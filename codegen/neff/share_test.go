@@ -2,24 +2,25 @@ package neff
 
 import "testing"
 
-// The shares of a block add up to its queues, and nothing is left to do on a queue once its share is in.
+// The shares of a block add up to its queues, runs are even, and the last descriptor ends one.
 func TestShare(t *testing.T) {
 	for q := 1; q <= 16; q++ {
 		for n := 1; n <= MaxBlock; n++ {
-			sum := 0
-			last := map[int]uint8{}
+			sum, run := 0, 0
 			for k := range n {
-				s := Share(k, n, q)
-				sum += int(s)
-				last[Part(k, q)] = s
-			}
-			if sum != q {
-				t.Fatalf("%d descriptors on %d queues add %d", n, q, sum)
-			}
-			for p, s := range last {
+				s := int(Share(k, n, q))
+				sum += s
+				run++
 				if s == 0 {
-					t.Fatalf("%d descriptors on %d queues: the last one on queue %d does not count", n, q, p)
+					continue
 				}
+				if n >= q && (s != 1 || run < n/q || run > (n+q-1)/q) || n < q && (s < q/n || s > (q+n-1)/n) {
+					t.Fatalf("%d descriptors on %d queues: a run of %d counts %d", n, q, run, s)
+				}
+				run = 0
+			}
+			if sum != q || run != 0 {
+				t.Fatalf("%d descriptors on %d queues add %d, and %d after the last count", n, q, sum, run)
 			}
 		}
 	}
