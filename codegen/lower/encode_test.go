@@ -326,7 +326,7 @@ func TestWeightReuse(t *testing.T) {
 			}
 		}
 	})
-	if reused == 0 {
+	if reused == 0 && !testing.Short() {
 		t.Error("no load was ever left out")
 	}
 }

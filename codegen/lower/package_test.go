@@ -165,7 +165,7 @@ func TestDescriptorsMoveWhatPatternsSay(t *testing.T) {
 			t.Fatalf("the block adds %d, its set has %d queues", inc, q.NumQueues)
 		}
 	})
-	if most < 2 {
+	if most < 2 && !testing.Short() {
 		t.Errorf("no transfer took more than %d descriptor", most)
 	}
 }
