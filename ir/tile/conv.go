@@ -79,7 +79,10 @@ func (l *lowering) startConv(u *unit, width int64) (int64, int64) {
 			c.stays = &at
 		}
 	}
-	c.bytes = limit*c.kt*xs + min(l.budget/4, c.kt*c.taps*min(c.co*info.groups, height*2)*wsz)
+	var first tile
+	p := planTiles(d, height, got)
+	p.chunk(d, 0, &first)
+	c.bytes = mapOf(c.spans, &first)*c.kt*xs + min(l.budget/4, c.kt*c.taps*min(c.co*info.groups, height*2)*wsz)
 	c.keep = c.kt*c.taps*(c.co*info.groups)*wsz <= l.budget/4
 	return got, height
 }

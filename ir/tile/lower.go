@@ -48,6 +48,25 @@ func Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (S
 	if !gen.CodeGen {
 		return Stats{}, target.NotSupported(gen.Name, "target %s has no code generator", gen.Name)
 	}
+	l := newLowering(g, gen, opt, m)
+	l.planAll()
+	if l.err == nil {
+		l.declare()
+		l.emitUnits()
+		for i := range l.outs {
+			l.finishOutput(&l.outs[i])
+		}
+	}
+	l.b.Close()
+	if l.err != nil {
+		m.Reset()
+		return Stats{}, l.err
+	}
+	l.finishStats()
+	return l.stats, nil
+}
+
+func newLowering(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) *lowering {
 	l := &lowering{g: g, gen: gen, opt: opt, m: m}
 	l.byView = map[inputKey]int{}
 	l.budget = opt.TileSBBytes
@@ -64,34 +83,23 @@ func Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (S
 	m.Gen = gen
 	m.Name = m.Names.Intern(g.Name)
 	l.b.NewFunc(m, "sg0000", "Block1")
+	return l
+}
+
+// planAll does everything up to the first instruction.
+func (l *lowering) planAll() {
 	l.importGraph()
-	if l.err == nil {
-		l.dropDead()
-		l.formUnits()
-		l.markExternal()
-		l.claimOutputs()
-		for i := 1; i < len(l.units); i++ {
-			l.layOut(&l.units[i])
-		}
-		l.chooseResidents()
+	if l.err != nil {
+		return
 	}
+	l.dropDead()
+	l.formUnits()
+	l.markExternal()
+	l.claimOutputs()
+	l.chooseResidents()
 	if l.err == nil {
 		l.refuse()
 	}
-	if l.err == nil {
-		l.declare()
-		l.emitUnits()
-		for i := range l.outs {
-			l.finishOutput(&l.outs[i])
-		}
-	}
-	l.b.Close()
-	if l.err != nil {
-		m.Reset()
-		return Stats{}, l.err
-	}
-	l.finishStats()
-	return l.stats, nil
 }
 
 func (l *lowering) finishStats() {

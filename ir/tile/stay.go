@@ -83,6 +83,7 @@ func (l *lowering) chooseResidents() {
 			}
 			continue
 		}
+		l.layOut(u)
 		l.prepare(u)
 		if l.err != nil {
 			break

@@ -55,11 +55,9 @@ func (l *lowering) dropDead() {
 // formUnits gives every value that is computed its unit.
 func (l *lowering) formUnits() {
 	l.units = append(l.units[:0], unit{})
-	for v := val(1); int(v) < l.vals.Len(); v++ {
+	for _, v := range l.sequence() {
 		r := l.vals.At(v)
 		switch {
-		case r.op < vAct:
-			continue
 		case r.op.elementwise() || r.op == vReduce:
 			l.place(v)
 		default:

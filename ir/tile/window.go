@@ -184,13 +184,15 @@ func (l *lowering) startWindow(u *unit, width int64) int64 {
 		return 1
 	}
 	w.stays = nil
+	p := planTiles(d, 128, got)
+	var first tile
+	p.chunk(d, 0, &first)
+	w.bytes = mapOf(w.spans, &first) * size
 	if s := l.staysAt(info.x.root); s != nil {
-		p := planTiles(d, 128, got)
 		if at, ok := s.reachMap(info.x.off, w.part, w.spans, nil, p.height); ok {
 			w.stays = &at
 		}
 	}
-	w.bytes = limit * size
 	return got
 }
 
