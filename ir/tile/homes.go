@@ -113,18 +113,33 @@ func (l *lowering) declareConst(r *valueRow) ir.Loc {
 	} else {
 		name = l.uniqueName(l.g.NodeName(c.node))
 		dims = l.g.Dims(c.node)
-		data := l.g.ConstBytes(l.g.Nodes.At(c.node).Const)
-		if data != nil && len(data) <= maxEmbedded {
+		if data := l.embeddable(c.node); data != nil {
 			row.Kind, row.Data = ir.ConstEmbedded, m.Bytes.AddSlice(data)
 		} else {
-			row.Kind, row.Tensor = ir.ConstModel, name
-			row.Tensor = l.sourceName(c.node)
+			row.Kind, row.Tensor = ir.ConstModel, l.sourceName(c.node)
 		}
 	}
 	row.Shape = m.Ints.AddSlice(dims)
 	loc := l.b.DRAM(name, ir.KindConst, r.dt, dims...)
 	m.Sets.At(m.Locs.At(loc).Set).Const = m.Consts.Add(row)
 	return loc
+}
+
+// embeddable is the data of a model constant that is small enough to travel in the package, nil for any other: large ones, and
+// those that the model's file leaves out without a seed.
+func (l *lowering) embeddable(n graph.Node) []byte {
+	row := l.g.Nodes.At(n)
+	if l.g.TypeBytes(row.Type) > maxEmbedded {
+		return nil
+	}
+	if c := l.g.Consts.At(row.Const); c.Kind == graph.ConstElided && c.Seed == 0 {
+		return nil
+	}
+	data, err := graph.Materialise(l.g, n)
+	if err != nil {
+		l.fail(err)
+	}
+	return data
 }
 
 // finishOutput copies what an output shares with an input, a constant or another output.
