@@ -79,6 +79,7 @@ const (
 	FuncQueued
 	FuncSynced
 	FuncExplicitFlags // the producer's accumulation flags are final
+	FuncNKI           // a kernel function: JSON lists it under nki_functions
 )
 
 // BlockRow is one basic block. Order is its program order: rows of Insts never move, only this list changes.
@@ -258,6 +259,8 @@ const (
 	ExprReg                          // register Ref
 	ExprShard                        // shard id below C
 	ExprIndirect                     // indirect argument C
+	ExprCCDiv                        // A div C over the replica groups Ref
+	ExprCCRank                       // rank in channel C at iteration Ref
 )
 
 // ExprRow is one expression; children are rows with smaller numbers.

@@ -168,6 +168,15 @@ func (p *parser) exprLine() {
 	case ExprMul, ExprFloorDiv, ExprMod:
 		r.A = Expr(p.id("e", m.Exprs.Len()))
 		r.C = p.anyInt()
+	case ExprCCDiv:
+		r.A = Expr(p.id("e", m.Exprs.Len()))
+		r.C = p.anyInt()
+		p.want("groups")
+		r.Ref = uint32(p.int(0, math.MaxUint32))
+	case ExprCCRank:
+		r.C = p.anyInt()
+		p.want("iteration")
+		r.Ref = uint32(p.int(0, math.MaxUint32))
 	default:
 		r.C = p.anyInt()
 		mark := m.Terms.Mark()

@@ -267,7 +267,7 @@ func (p *printer) module() {
 
 var queueDirs = [...]string{"load", "store", "copy"}
 
-var exprKinds = [...]string{"", "affine", "sum", "mul", "div", "mod", "axis", "reg", "shard", "indirect"}
+var exprKinds = [...]string{"", "affine", "sum", "mul", "div", "mod", "axis", "reg", "shard", "indirect", "ccdiv", "ccrank"}
 
 func (p *printer) expr(e Expr, r *ExprRow) {
 	p.ref("expr e", uint32(e))
@@ -281,6 +281,15 @@ func (p *printer) expr(e Expr, r *ExprRow) {
 		p.ref(" e", uint32(r.A))
 		p.str(" ")
 		p.int(r.C)
+	case ExprCCDiv:
+		p.ref(" e", uint32(r.A))
+		p.str(" ")
+		p.int(r.C)
+		p.num("groups", int64(r.Ref))
+	case ExprCCRank:
+		p.str(" ")
+		p.int(r.C)
+		p.num("iteration", int64(r.Ref))
 	default:
 		p.str(" ")
 		p.int(r.C)
@@ -315,7 +324,7 @@ func (p *printer) constant(c Const, r *ConstRow) {
 	p.str("\n")
 }
 
-var funcFlags = [...]string{"psum_placed", "sb_placed", "dram_placed", "has_deps", "scheduled", "groups_legal", "queued", "synced", "explicit_flags"}
+var funcFlags = [...]string{"psum_placed", "sb_placed", "dram_placed", "has_deps", "scheduled", "groups_legal", "queued", "synced", "explicit_flags", "nki"}
 var setFlags = [...]string{"no_spill", "volatile", "virtual", "no_rotate", "spill_home", "reload"}
 var locFlags = [...]string{"allocated", "user_allocated", "pinned", "reserved", "remote_writer"}
 var instFlags = [...]string{"spill", "reload", "unit"}
