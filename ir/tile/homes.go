@@ -116,7 +116,7 @@ func (l *lowering) declareConst(r *valueRow) ir.Loc {
 		if data := l.embeddable(c.node); data != nil {
 			row.Kind, row.Data = ir.ConstEmbedded, m.Bytes.AddSlice(data)
 		} else {
-			row.Kind, row.Tensor = ir.ConstModel, l.sourceName(c.node)
+			row.Kind, row.Tensor = ir.ConstModel, m.Names.Intern(l.g.ConstRef(c.node))
 		}
 	}
 	row.Shape = m.Ints.AddSlice(dims)
