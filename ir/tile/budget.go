@@ -31,6 +31,8 @@ func (l *lowering) chooseLayout(u *unit) {
 				d.grp[i] = groupF
 			}
 		}
+		wmax := max(1, min(maxColumns, l.budget/2/l.columnBytes(u, l.valsOf(u))))
+		l.inherit(u, tileCost(d, wmax), wmax)
 		return
 	}
 	total := d.elems(false)
@@ -40,10 +42,7 @@ func (l *lowering) chooseLayout(u *unit) {
 		if inner > maxRowStep && inner > 1 {
 			return // the step between rows must fit a pattern
 		}
-		rows := total / inner
-		tiles := (rows + 127) / 128
-		chunks := (inner + wmax - 1) / wmax
-		cost := tiles * (chunks*200 + inner)
+		cost := costOf(1, total/inner, inner, wmax)
 		if bestCost < 0 || cost < bestCost || cost == bestCost && inner > best {
 			best, bestCost = inner, cost
 		}
@@ -80,6 +79,103 @@ func (l *lowering) chooseLayout(u *unit) {
 		}
 		inner *= d.dims[i]
 	}
+	l.inherit(u, bestCost, wmax)
+}
+
+// costOf weighs a layout: the columns that engines walk, and a fixed price of each instruction's tile.
+func costOf(batches, rows, cols, width int64) int64 {
+	return batches * ((rows + 127) / 128) * ((cols+width-1)/width*200 + cols)
+}
+
+func tileCost(d *domain, width int64) int64 {
+	n := [3]int64{1, 1, 1}
+	for i := range d.n {
+		n[d.grp[i]] *= d.dims[i]
+	}
+	return costOf(n[groupB], n[groupP], n[groupF], width)
+}
+
+// inheritFactor is how much slower a layout may be that lets a unit read in SBUF what an earlier one made.
+const inheritFactor = 4
+
+// inherit lays a region out as the unit that made its largest operand did, if all rows of that then lie where the region needs
+// them and the tiles do not become much smaller for it.
+func (l *lowering) inherit(u *unit, cost, width int64) {
+	type source struct {
+		a    view
+		size int64
+	}
+	var best source
+	for _, v := range l.valsOf(u) {
+		for _, a := range l.argsOf(v) {
+			p := l.vals.At(a.root)
+			if p.unit == 0 || p.unit == l.vals.At(v).unit || l.vals.At(v).row && l.vals.At(v).op != vReduce || p.row {
+				continue
+			}
+			if n := product(l.shapeOf(a.root)) * int64(p.dt.Size()); n > best.size {
+				best = source{a, n}
+			}
+		}
+	}
+	if best.size == 0 {
+		return
+	}
+	maker := &l.units[l.vals.At(best.a.root).unit]
+	if maker.kind == unitPieces {
+		return
+	}
+	r := l.layoutOf(best.a.root, maker, &maker.plan)
+	d := u.dom
+	if product(l.shapeOf(best.a.root)) == d.elems(false) && best.a.isDense(d.elems(false)) && !d.fit(l.shapeOf(best.a.root), false) {
+		return
+	}
+	w := d.conform(&best.a, nil)
+	var part, rest []axis
+	for i := range d.n {
+		if d.dims[i] == 1 {
+			continue
+		}
+		g, ok := r.groupOf(w.step[i])
+		if !ok || d.red[i] && g != groupF {
+			return
+		}
+		if u.hasRed && !d.red[i] && g == groupF {
+			g = groupB
+		}
+		d.grp[i] = g
+		a := axis{n: d.dims[i], mem: w.step[i]}
+		if g == groupP {
+			part = append(part, a)
+			a.n = 1
+		}
+		rest = append(rest, a)
+	}
+	rows := int64(1)
+	for _, a := range part {
+		rows *= a.n
+	}
+	if _, ok := r.reach(w.off, part, rest, min(128, rows)); ok && tileCost(&d, width) <= inheritFactor*cost+4096 {
+		u.dom = d
+	}
+}
+
+// groupOf is the loop that walks a step of the value.
+func (r *resident) groupOf(step int64) (group, bool) {
+	step = max(step, -step)
+	for i := range r.n {
+		a := &r.axes[i]
+		if step == 0 || step < a.mem || step >= a.mem*a.n || step%a.mem != 0 {
+			continue
+		}
+		switch {
+		case a.row:
+			return groupP, true
+		case a.chip >= r.tile:
+			return groupB, true
+		}
+		return groupF, true
+	}
+	return 0, false
 }
 
 func (l *lowering) valsOf(u *unit) []val { return l.order[u.first : u.first+u.count] }
