@@ -163,7 +163,12 @@ func (m *Machine) advanceAll() error {
 			set |= 1 << actorDMA
 		}
 		if set == 0 {
-			return deadlock(&m.engines, m.steps, m.holds)
+			for i := range m.engines {
+				if !m.engines[i].halted {
+					return deadlock(&m.engines, m.steps, m.holds)
+				}
+			}
+			return nil
 		}
 		actor, burst := m.sched.pick(set)
 		if m.steps >= limit {
@@ -310,7 +315,7 @@ func (m *Machine) wake(kind int, s uint8) {
 	m.asleep[kind][s] = 0
 }
 
-// deadlock describes the engines that have not halted when no actor can move, nil when all have. holds gives the value of
+// deadlock describes the engines that have not halted though no actor can move, nil when all have. holds gives the value of
 // what a wait is for, and whether the wait holds.
 func deadlock(engines *[5]engine, steps int64, holds func(w wait) (int64, bool)) error {
 	var b strings.Builder
