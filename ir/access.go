@@ -250,6 +250,9 @@ func (f *Footprint) Overlaps(g *Footprint) bool {
 	if f.N == 0 && g.N == 0 {
 		return true
 	}
+	if f.N == 1 && g.N == 1 && f.Step[0] == g.Step[0] {
+		return f.meetsGrid(g)
+	}
 	if f.Runs() > g.Runs() {
 		f, g = g, f
 	}
@@ -277,6 +280,23 @@ func (f *Footprint) Overlaps(g *Footprint) bool {
 			return false
 		}
 	}
+}
+
+// meetsGrid is the overlap of two rows of runs at the same distance, tiles of one matrix for instance: run i of f meets run j
+// of g exactly if t = i-j satisfies t·step < d + g.Run and d < t·step + f.Run, d being the distance of their starts.
+func (f *Footprint) meetsGrid(g *Footprint) bool {
+	step, d := f.Step[0], g.Lo-f.Lo
+	lo := floorDiv(d-f.Run, step) + 1
+	hi := -floorDiv(-(d+g.Run), step) - 1
+	return max(lo, 1-g.Num[0]) <= min(hi, f.Num[0]-1)
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
 }
 
 // touches reports whether any run of axes 0…axis from base on meets [lo, hi). The depth is at most five axes.

@@ -88,6 +88,43 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
+// Rows of runs at one distance meet as their bytes do, whichever way the test takes.
+func TestGridOverlap(t *testing.T) {
+	bytesOf := func(f *Footprint) map[int64]bool {
+		m := map[int64]bool{}
+		for i := range f.Num[0] {
+			for b := range f.Run {
+				m[f.Lo+i*f.Step[0]+b] = true
+			}
+		}
+		return m
+	}
+	make1 := func(lo, step, num, run int64) Footprint {
+		f := Footprint{P1: 1, N: 1, Lo: lo, Run: run, Hi: lo + step*(num-1) + run}
+		f.Step[0], f.Num[0] = step, num
+		return f
+	}
+	for step := int64(2); step <= 7; step += 5 {
+		for lo := range int64(20) {
+			for run := int64(1); run <= step+1; run++ {
+				for num := int64(2); num <= 4; num++ {
+					f, g := make1(7, step, 3, 2), make1(lo, step, num, run)
+					want := false
+					for b := range bytesOf(&g) {
+						want = want || bytesOf(&f)[b]
+					}
+					if got := f.Overlaps(&g); got != want {
+						t.Fatalf("%+v and %+v overlap: %v, want %v", f, g, got, want)
+					}
+					if got := g.Overlaps(&f); got != want {
+						t.Fatalf("%+v and %+v overlap, swapped: %v, want %v", f, g, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestEdits(t *testing.T) {
 	var m Module
 	var b Builder

@@ -293,19 +293,19 @@ func (w *Workspace) enter(m *ir.Module, i ir.Inst, l ir.Loc, fp ir.Footprint, wr
 	a.p0, a.p1 = uint8(fp.P0), uint8(fp.P1)
 	a.lo, a.hi = a.base+fp.Lo, a.base+fp.Hi
 	runs := fp.Runs()
-	if runs > 1 && (!write || runs > maxRuns) {
+	cut := runs <= maxRuns && write // run by run, each filling its interval
+	if fp.Space == target.SpaceDRAM {
+		cut = runs <= maxRunsDRAM
+	}
+	if runs > 1 && !cut {
 		w.prints = append(w.prints, fp)
 		a.id = uint32(len(w.prints) - 1)
 		a.fp = &w.prints[a.id]
 		// The pattern decides, so the interval may be wider: neighbours then share its ends and histories stay whole.
 		a.lo, a.hi = a.lo&^(coarse-1), (a.hi+coarse-1)&^(coarse-1)
 	}
-	if !write {
-		w.read(&a)
-		return nil
-	}
-	if runs == 1 || a.fp != nil {
-		w.write(&a)
+	if runs == 1 || !cut {
+		w.access(&a, write)
 		return nil
 	}
 	var idx [5]int64
@@ -315,7 +315,7 @@ func (w *Workspace) enter(m *ir.Module, i ir.Inst, l ir.Loc, fp ir.Footprint, wr
 			at += idx[k] * fp.Step[k]
 		}
 		a.lo, a.hi = at, at+fp.Run
-		w.write(&a)
+		w.access(&a, write)
 		k := 0
 		for ; k < int(fp.N); k++ {
 			if idx[k]++; idx[k] < fp.Num[k] {
@@ -326,6 +326,14 @@ func (w *Workspace) enter(m *ir.Module, i ir.Inst, l ir.Loc, fp ir.Footprint, wr
 		if k == int(fp.N) {
 			return nil
 		}
+	}
+}
+
+func (w *Workspace) access(a *access, write bool) {
+	if write {
+		w.write(a)
+	} else {
+		w.read(a)
 	}
 }
 

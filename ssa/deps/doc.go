@@ -23,9 +23,9 @@
 //
 // # Invariants and bounds
 //
-// An access costs the segments that it meets, not the accesses before it. Writes of up to maxRuns runs split segments, so
-// that what they leave is exact; beyond, and for reads, the bounding interval is entered with its pattern and compared
-// exactly on a hit. When a history grows past maxHistory entries that nothing covers, the next write takes edges to all
+// An access costs the segments that it meets, not the accesses before it. Writes of up to maxRuns runs, in DRAM accesses of
+// up to maxRunsDRAM, split segments, so that what they leave is exact; otherwise the bounding interval is entered with its
+// pattern and compared exactly on a hit. When a history grows past maxHistory entries that nothing covers, the next write takes edges to all
 // of them and replaces them: the only place where an edge may join two accesses that do not touch.
 //
 // The stationary operand in the array (%pe.w) makes no edges: a matmul loads and uses it in one instruction, so that

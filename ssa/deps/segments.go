@@ -8,11 +8,13 @@ import (
 )
 
 const (
-	quadrants  = 4
-	chunkSize  = 64
-	maxRuns    = 64 // runs of a write that are entered one by one
-	maxHistory = 64 // entries of a segment that no write covers before they are bundled
-	maxDepth   = 0x7FFF
+	quadrants = 4
+	chunkSize = 64
+	maxRuns   = 64 // runs of a write on chip that are entered one by one
+	// maxRunsDRAM is the same for reads and writes in DRAM, where tiles are up to 128 rows of one matrix.
+	maxRunsDRAM = 256
+	maxHistory  = 64 // entries of a segment that no write covers before they are bundled
+	maxDepth    = 0x7FFF
 )
 
 // segment is the history of the bytes from lo to the next segment: the writers that show and the readers since, as heads
@@ -148,7 +150,8 @@ func (s *segments) join(c cursor) cursor {
 	return cursor{c.d, c.k - 1}
 }
 
-// access is one operand being entered. lo and hi are keys; base is the key of byte 0 of its region.
+// access is one operand being entered, run by run where it has several. lo and hi are keys; base is the key of byte 0 of its
+// region. The lists at the end are what its runs so far did, so that segments with equal histories cost once.
 type access struct {
 	inst   ir.Inst
 	lo, hi int64
@@ -158,6 +161,11 @@ type access struct {
 	space  target.Space
 	region ir.Loc
 	p0, p1 uint8
+
+	doneFlow, doneOut, doneAnti uint32 // lists that gave an edge for each entry
+	alone                       uint32 // the list of this write only
+	read                        bool   // old has become new
+	old, new                    uint32 // a readers' list, with this read before it
 }
 
 func (a *access) quads() (q0, q1 int) { return int(a.p0) / 32, (int(a.p1) + 31) / 32 }
@@ -213,14 +221,27 @@ func (w *Workspace) push(a *access, next uint32) uint32 {
 	return uint32(len(w.entries) - 1)
 }
 
+// span makes [lo, hi) whole segments and gives the first.
+func (s *segments) span(lo, hi int64) cursor {
+	c := s.split(lo)
+	for e := c; ; {
+		end := s.end(e)
+		if end == hi {
+			return c
+		}
+		if end > hi {
+			s.split(hi)
+			return s.find(lo)
+		}
+		e, _ = s.next(e)
+	}
+}
+
 // read enters a read: an edge to each writer that shows, and the read in every history that it meets.
 func (w *Workspace) read(a *access) {
 	s := &w.segs
-	s.split(a.hi)
-	c := s.split(a.lo)
+	c := s.span(a.lo, a.hi)
 	q0, q1 := a.quads()
-	done := uint32(0)                         // a writers' list that gave an edge for each entry
-	lastOld, lastNew := ^uint32(0), uint32(0) // a readers' list and what it became
 	for ok := true; ok; c, ok = s.next(c) {
 		g := s.at(c)
 		if g.lo >= a.hi {
@@ -228,18 +249,18 @@ func (w *Workspace) read(a *access) {
 		}
 		lo, hi := g.lo, s.end(c)
 		for q := q0; q < q1; q++ {
-			if h := g.w[q]; h != 0 && h != done && (q == q0 || h != g.w[q-1]) && w.scan(a, h, ir.DepFlow, lo, hi) {
-				done = h
+			if h := g.w[q]; h != 0 && h != a.doneFlow && (q == q0 || h != g.w[q-1]) && w.scan(a, h, ir.DepFlow, lo, hi) {
+				a.doneFlow = h
 			}
 			r := g.r[q]
 			switch {
-			case r == lastOld:
-				r = lastNew
+			case a.read && r == a.old:
+				r = a.new
+			case a.read && r == a.new:
 			case r != 0 && w.entries[r].inst == a.inst && w.entries[r].fp == a.id && w.entries[r].p0 <= a.p0 && a.p1 <= w.entries[r].p1:
 			default:
-				lastOld = r
-				r = w.push(a, r)
-				lastNew = r
+				a.old, a.new, a.read = r, w.push(a, r), true
+				r = a.new
 			}
 			g.r[q] = r
 		}
@@ -250,10 +271,8 @@ func (w *Workspace) read(a *access) {
 // covers; another one is added beside it.
 func (w *Workspace) write(a *access) {
 	s := &w.segs
-	s.split(a.hi)
-	c := s.split(a.lo)
+	c := s.span(a.lo, a.hi)
 	q0, q1 := a.quads()
-	alone := uint32(0) // the list of this write only
 	var prev cursor
 	for first, ok := true, true; ok; c, ok = s.next(c) {
 		g := s.at(c)
@@ -263,15 +282,17 @@ func (w *Workspace) write(a *access) {
 		lo, hi := g.lo, s.end(c)
 		ow, or := g.w, g.r
 		for q := q0; q < q1; q++ {
-			if q == q0 || ow[q] != ow[q-1] || or[q] != or[q-1] {
-				w.scan(a, ow[q], ir.DepOutput, lo, hi)
-				w.scan(a, or[q], ir.DepAnti, lo, hi)
+			if ow[q] != a.doneOut && (q == q0 || ow[q] != ow[q-1]) && w.scan(a, ow[q], ir.DepOutput, lo, hi) {
+				a.doneOut = ow[q]
+			}
+			if or[q] != a.doneAnti && (q == q0 || or[q] != or[q-1]) && w.scan(a, or[q], ir.DepAnti, lo, hi) {
+				a.doneAnti = or[q]
 			}
 			if a.fp == nil && w.covers(a, ow[q], q) && w.covers(a, or[q], q) {
-				if alone == 0 {
-					alone = w.push(a, 0)
+				if a.alone == 0 {
+					a.alone = w.push(a, 0)
 				}
-				g.w[q], g.r[q] = alone, 0
+				g.w[q], g.r[q] = a.alone, 0
 				continue
 			}
 			if q > q0 && a.fp != nil && ow[q] == ow[q-1] && or[q] == or[q-1] {
