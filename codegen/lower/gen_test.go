@@ -9,6 +9,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/dma"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/verify"
 	"github.com/rosmar-compiler/rosmar/ssa/deps"
 	"github.com/rosmar-compiler/rosmar/ssa/sched"
 )
@@ -136,6 +137,12 @@ func (p *prog) tail(t fataler, schedule bool, opt dma.Options) SyncStats {
 	ActTables(m, f, &p.edits)
 	st, err := Sync(m, f, &p.sync)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verify.Groups(m, f); err != nil {
+		t.Fatal(err)
+	}
+	if err := verify.Sync(m, f); err != nil {
 		t.Fatal(err)
 	}
 	return st

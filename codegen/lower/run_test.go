@@ -160,7 +160,7 @@ func (p *prog) runnable(t *rapid.T, level int) (out ir.Loc) {
 		b.Emit(ir.OpSave, dmaEngine, []ir.Arg{tile(tiles[k])}, []ir.Arg{mem(tmp, k)})
 	}
 	for range rapid.IntRange(5, 40).Draw(t, "insts") {
-		switch intn(16) {
+		switch intn(17) {
 		case 0:
 			b.Emit(ir.OpLoad, dmaEngine, []ir.Arg{mem(in, intn(inTiles))}, []ir.Arg{tile(pick(tiles))})
 		case 1, 2:
@@ -207,6 +207,13 @@ func (p *prog) runnable(t *rapid.T, level int) (out ir.Loc) {
 			pr := pick(tiles)
 			b.Emit(ir.OpCopyPredicated, target.EngineDVE, []ir.Arg{tile(pick(tiles)), b.Chip(pr, target.Uint8, 0, runParts, 1, ir.Pair{Step: 4, Num: runParts})}, []ir.Arg{tile(pick(tiles))},
 				ir.Bool(ir.KeyReversePred, intn(2) == 0))
+		case 16: // half a bank by copy, the other half by a group
+			l := pick(psum)
+			b.Emit(ir.OpTensorCopy, target.EngineDVE, []ir.Arg{b.Chip(pick(tiles), f32, 0, runParts, 0, row(32))}, []ir.Arg{b.Chip(l, f32, 0, runParts, 32, row(32))})
+			for _, f := range []int64{1, 6} {
+				b.Emit(ir.OpMatmult, target.EnginePE, []ir.Arg{b.Chip(pick(tiles), f32, 0, runParts, 0, row(32)), tile(pick(tiles))},
+					[]ir.Arg{b.Chip(l, f32, 0, runParts, 0, row(32))}, ir.Int(ir.KeyAccumulationFlag, f))
+			}
 		case 15:
 			b.Emit(ir.OpIota, target.EnginePool, nil, []ir.Arg{b.Chip(pick(tiles), f32, 0, runParts, 0, row(32))},
 				m.IntsAttr(ir.KeyPattern, 3, 4, 1, 8), ir.Int(ir.KeyBase, -7), ir.Int(ir.KeyChannelMultiplier, 2))

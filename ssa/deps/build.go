@@ -208,8 +208,8 @@ func (w *Workspace) visit(m *ir.Module, i ir.Inst, at int) error {
 			}
 		}
 	}
-	if matmul && len(outs) > 0 {
-		w.accumulation(m, i, outs[0])
+	for _, a := range outs {
+		w.accumulation(m, i, a, matmul)
 	}
 	for _, a := range outs {
 		if err := w.operand(m, i, a, true); err != nil {

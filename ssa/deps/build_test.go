@@ -182,7 +182,11 @@ func gen(t *rapid.T, m *ir.Module) ir.Func {
 				b.Emit(ir.OpMatmult, target.EnginePE, []ir.Arg{chip(sb), chip(sb)}, []ir.Arg{dst}, ir.Int(ir.KeyAccumulationFlag, flag))
 			}
 		default:
-			b.Emit(ir.OpTensorCopy, target.EnginePool, []ir.Arg{chip(sb)}, []ir.Arg{chip(sb)})
+			if rapid.IntRange(0, 2).Draw(t, "to psum") == 0 {
+				b.Emit(ir.OpTensorCopy, target.EngineDVE, []ir.Arg{chip(sb)}, []ir.Arg{chip(psum)})
+			} else {
+				b.Emit(ir.OpTensorCopy, target.EnginePool, []ir.Arg{chip(sb)}, []ir.Arg{chip(sb)})
+			}
 		}
 	}
 	b.Close()
@@ -250,7 +254,7 @@ func TestAgainstEnumeration(t *testing.T) {
 				}
 				if d.Kind == ir.DepOrdered {
 					if op, po := m.Insts.At(i).Op, m.Insts.At(d.Inst).Op; !op.Is(ir.FlagBarrier) && !po.Is(ir.FlagBarrier) &&
-						!(op == ir.OpMatmult && po == ir.OpMatmult) {
+						!(writesPSUM(&m, i) && writesPSUM(&m, d.Inst)) {
 						t.Fatalf("%s (%s) is ordered after %s (%s) for no reason", m.InstName(i), op, m.InstName(d.Inst), po)
 					}
 					continue
@@ -283,18 +287,23 @@ func TestAgainstEnumeration(t *testing.T) {
 	})
 }
 
+func writesPSUM(m *ir.Module, i ir.Inst) bool {
+	outs := m.Outs(i)
+	return len(outs) > 0 && outs[0].Kind == ir.ArgAP && m.Locs.At(m.LocOf(outs[0])).Space == target.SpacePSUM
+}
+
 func groups(t *rapid.T, m *ir.Module, order []ir.Inst, closure [][]bool) {
 	type bq struct{ b, q int64 }
 	last := map[bq]int{}
 	for k, i := range order {
-		if m.Insts.At(i).Op != ir.OpMatmult {
+		if !writesPSUM(m, i) {
 			continue
 		}
 		fp := m.FootprintOf(m.Outs(i)[0].AP())
 		for q := int64(fp.P0) / 32; q*32 < int64(fp.P1); q++ {
 			key := bq{fp.Lo / 2048, q}
 			if p, ok := last[key]; ok && !closure[k][p] {
-				t.Fatalf("matmul %s is not after %s in bank %d, quadrant %d", m.InstName(i), m.InstName(order[p]), key.b, key.q)
+				t.Fatalf("%s is not after %s, both writing bank %d, quadrant %d", m.InstName(i), m.InstName(order[p]), key.b, key.q)
 			}
 			last[key] = k
 		}

@@ -6,13 +6,14 @@ import (
 )
 
 // accumulation keeps accumulation groups apart: the first matmul of a group comes after the last one of the group that
-// used any of its banks, in any of its partition quadrants, before. Within a group the accumulating reads already keep the
-// order. Before allocation a group has no bank and no such edge.
+// used any of its banks, in any of its partition quadrants, before. Any other write to PSUM counts as a group of its own, so
+// that none falls between START and STOP of a neighbour. Within a group the accumulating reads already keep the order.
+// Before allocation a group has no bank and no such edge.
 //
 // A group is the matmuls into one destination pattern from a START, or from the first of them, to a STOP. Where a program
 // interleaves two groups in one bank its order cannot be repaired by edges: the earlier group's tail so far is taken, and
 // the checker after scheduling refuses what is left open.
-func (w *Workspace) accumulation(m *ir.Module, i ir.Inst, dst ir.Arg) {
+func (w *Workspace) accumulation(m *ir.Module, i ir.Inst, dst ir.Arg, matmul bool) {
 	ap := dst.AP()
 	if ap == 0 {
 		return
@@ -31,7 +32,7 @@ func (w *Workspace) accumulation(m *ir.Module, i ir.Inst, dst ir.Arg) {
 	flags := m.AttrInt(i, ir.KeyAccumulationFlag)
 	// The group that is open on this pattern is the one that used its first bank last.
 	g := w.banks[b0][q0]
-	if g == 0 || flags&start != 0 || !w.continues(m, g, row) {
+	if g == 0 || !matmul || flags&start != 0 || !w.continues(m, g, row) {
 		for b := b0; b < b1; b++ {
 			for q := q0; q < q1; q++ {
 				if t := w.banks[b][q]; t != 0 {
@@ -53,7 +54,7 @@ func (w *Workspace) accumulation(m *ir.Module, i ir.Inst, dst ir.Arg) {
 // continues reports whether the last matmul of a group wrote the same pattern.
 func (w *Workspace) continues(m *ir.Module, g uint32, row *ir.APRow) bool {
 	outs := m.Outs(w.tails[g-1])
-	if len(outs) == 0 || outs[0].Kind != ir.ArgAP {
+	if !m.Insts.At(w.tails[g-1]).Op.Is(ir.FlagMatmul) || len(outs) == 0 || outs[0].Kind != ir.ArgAP {
 		return false
 	}
 	return *m.APs.At(outs[0].AP()) == *row
