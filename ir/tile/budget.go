@@ -121,7 +121,7 @@ func (l *lowering) inherit(u *unit, cost, width int64) {
 		return
 	}
 	maker := &l.units[l.vals.At(best.a.root).unit]
-	if maker.kind == unitPieces {
+	if maker.plan.rows == 0 {
 		return
 	}
 	r := l.layoutOf(best.a.root, maker, &maker.plan)

@@ -91,12 +91,28 @@ func (r *resident) join() {
 // reached is how a consumer walks a resident value: chip steps of its own axes, and where it starts.
 type reached struct {
 	off   int64          // free element of its first position
+	row0  int64          // row of its first position
 	tile0 int64          // partition tile of its first row
 	step  [maxRank]int64 // of its axes that are not rows
 }
 
-// reach finds the walk of a view whose rows are the axes part and whose other axes are rest, in tiles of height rows. ok is false when rows do not fall on the partitions where the consumer needs them.
+// reach finds the walk of a view whose rows are the axes part and whose other axes are rest, in tiles of height rows. ok is
+// false when rows do not fall on the partitions where the consumer needs them.
 func (r *resident) reach(off int64, part, rest []axis, height int64) (w reached, ok bool) {
+	w, ok = r.find(off, part, rest)
+	rows := int64(1)
+	for _, a := range part {
+		rows *= a.n
+	}
+	if !ok || w.row0%r.height != 0 || height != r.height && rows > min(height, r.height) {
+		return w, false
+	}
+	w.tile0 = w.row0 / r.height
+	return w, true
+}
+
+// find is reach for a reader that takes rows from any partition, as transfers do.
+func (r *resident) find(off int64, part, rest []axis) (w reached, ok bool) {
 	// Coordinates of the first element: the root is dense, so its row-major index is unique.
 	var at [maxRank]int64
 	order := make([]int, 0, maxRank)
@@ -113,7 +129,6 @@ func (r *resident) reach(off int64, part, rest []axis, height int64) (w reached,
 		return 0
 	})
 	left := off
-	row0 := int64(0)
 	for _, i := range order {
 		a := &r.axes[i]
 		at[i] = left / a.mem
@@ -122,15 +137,14 @@ func (r *resident) reach(off int64, part, rest []axis, height int64) (w reached,
 			return w, false
 		}
 		if a.row {
-			row0 += at[i] * a.chip
+			w.row0 += at[i] * a.chip
 		} else {
 			w.off += at[i] * a.chip
 		}
 	}
-	if left != 0 || row0%r.height != 0 {
+	if left != 0 {
 		return w, false
 	}
-	w.tile0 = row0 / r.height
 	// Rows: the innermost row axes in the same order; only the outermost that the consumer walks may be cut.
 	want := joined(part)
 	var have []int
@@ -143,7 +157,6 @@ func (r *resident) reach(off int64, part, rest []axis, height int64) (w reached,
 		return w, false
 	}
 	have = have[len(have)-len(want):]
-	rows := int64(1)
 	for j, a := range want {
 		h := &r.axes[have[j]]
 		switch {
@@ -154,10 +167,6 @@ func (r *resident) reach(off int64, part, rest []axis, height int64) (w reached,
 		case j > 0 && (a.n != h.n || at[have[j]] != 0):
 			return w, false
 		}
-		rows *= a.n
-	}
-	if height != r.height && rows > min(height, r.height) {
-		return w, false
 	}
 	// The others: each along one axis, all within its bounds.
 	var lo, hi [maxRank]int64

@@ -78,8 +78,22 @@ func (l *lowering) chooseResidents() {
 	for id := 1; id < len(l.units) && l.err == nil; id++ {
 		u := &l.units[id]
 		if u.kind == unitPieces {
-			for _, a := range l.argsOf(u.root) {
-				note(a.root, unitID(id), false)
+			info := &l.pieces[l.vals.At(u.root).aux]
+			l.layOutPieces(u, func(v val) *resident { return &wishes[v].r })
+			if u.plan.rows > 0 {
+				wishes[u.root].r = l.layoutOf(u.root, u, &u.plan)
+				for i := range info.pieces {
+					if _, ok := l.pieceRows(&info.pieces[i].dst, &wishes[u.root].r); !ok || l.isSplat(&info.pieces[i].src) {
+						wishes[u.root].r = resident{}
+						break
+					}
+				}
+			}
+			for i := range info.pieces {
+				p := &info.pieces[i]
+				if v := p.src.root; l.vals.At(v).unit != 0 {
+					note(v, unitID(id), wishes[v].r.elems > 0 && l.pieceFits(p, &wishes[v].r, &wishes[u.root].r))
+				}
 			}
 			continue
 		}
