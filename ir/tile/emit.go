@@ -36,6 +36,9 @@ type emitter struct {
 	locs      []made
 	index     arena.Column[val, uint32] // position in its unit, from 1
 
+	forms    []form // by value of the unit
+	absorbed []bool
+
 	boxes              []box
 	partAxes, freeAxes []axis
 	pairChip, pairMem  []ir.Pair
@@ -257,6 +260,7 @@ func (l *lowering) layOut(u *unit) {
 func (l *lowering) prepare(u *unit) {
 	l.at(l.vals.At(l.valsOf(u)[0]).src)
 	l.bind(u)
+	l.findForms()
 	d := &u.dom
 	width := max(1, min(maxColumns, l.budget/2/l.columnBytes(u, l.valsOf(u))))
 	if u.fullRow {
@@ -366,6 +370,9 @@ func (l *lowering) emitTile(t *tile) {
 	evictor := l.evictor(u)
 	for i, v := range vals {
 		r := l.vals.At(v)
+		if l.absorbed[i] {
+			continue
+		}
 		l.at(r.src)
 		switch {
 		case v == u.root:
@@ -431,11 +438,34 @@ func (l *lowering) evictor(u *unit) int {
 		}
 		for j, a := range l.argsOf(v) {
 			if a.root == u.root && !(r.op == vSel && j == 0) {
-				return i
+				return l.absorber(i)
 			}
 		}
 	}
 	return 0
+}
+
+// absorber is the value that computes value i: itself, or the one that it became a part of.
+func (l *lowering) absorber(i int) int {
+	for l.absorbed[i] {
+		v := l.valsOf(l.u)[i]
+		for j := i + 1; j < len(l.absorbed); j++ {
+			if reads(l.argsOf(l.valsOf(l.u)[j]), v) {
+				i = j
+				break
+			}
+		}
+	}
+	return i
+}
+
+func reads(args []view, v val) bool {
+	for i := range args {
+		if args[i].root == v {
+			return true
+		}
+	}
+	return false
 }
 
 // newTile makes the location of value i for a tile of w columns: its place in the resident value, or one of its own.

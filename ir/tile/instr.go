@@ -123,6 +123,10 @@ func (l *lowering) emitValue(t *tile, i int, c0, n int64, psum ir.Arg) {
 	out := l.made(i, t, c0, n)
 	arg := func(j int) opnd { return l.operand(t, i, j, c0, n, psum) }
 	tileArg := func(j int) opnd { return l.solid(t, i, j, arg(j), n) }
+	if l.forms[i].kind != formPlain {
+		l.emitForm(t, i, c0, n, psum, out)
+		return
+	}
 	switch r.op {
 	case vAct:
 		l.activation(r.fn, tileArg(0).arg, ir.ImmF32(r.c0), ir.ImmF32(r.c1), r.c2, out)
