@@ -9,7 +9,8 @@ import (
 const stripName = "dge_scratch"
 
 // Reserve adds the strip of SBUF in which the runtime builds DMA descriptors, as a placed, pinned location of all partitions
-// from byte 0 on, and returns it. A function that has a reserved SB location keeps it.
+// from byte 0 on, and returns it. A function that has a reserved SB location keeps it. Placements that run into the strip and
+// are neither pinned nor user-allocated are taken back.
 func Reserve(m *ir.Module, f ir.Func, opt Options) ir.Loc {
 	sets := m.SetsOf(f)
 	for _, s := range sets {
@@ -33,8 +34,24 @@ func Reserve(m *ir.Module, f ir.Func, opt Options) ir.Loc {
 		Name: name, Set: s, Space: target.SpaceSB, Parts: uint32(m.Gen.SBPartitions), Bytes: bytes, Pack: -1, ID: -1,
 		Flags: ir.LocAllocated | ir.LocPinned | ir.LocReserved,
 	})
+	strip := m.Sets.At(s).First
+	release(m, f, bytes)
 	addSets(m, f, []ir.Set{s})
-	return m.Sets.At(s).First
+	return strip
+}
+
+// release takes back placements of f that run into the strip and that nobody fixed: the strip differs from generation to
+// generation, so a module that was placed for one may run into that of another. The allocator places them anew.
+func release(m *ir.Module, f ir.Func, strip int64) {
+	for _, s := range m.SetsOf(f) {
+		first, n := m.LocsOf(s)
+		for l := first; l < first+ir.Loc(n); l++ {
+			const fixed = ir.LocPinned | ir.LocUserAllocated | ir.LocReserved
+			if r := m.Locs.At(l); r.Space == target.SpaceSB && r.Flags&(ir.LocAllocated|fixed) == ir.LocAllocated && r.Addr < strip {
+				r.Flags &^= ir.LocAllocated
+			}
+		}
+	}
 }
 
 // addSets appends to the sets of a function.

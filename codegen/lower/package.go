@@ -186,7 +186,7 @@ func (t *Tail) define(p *neff.Package, opt Options) error {
 		if !in.Kind.IsInput() || !out.Kind.IsOutput() {
 			continue
 		}
-		p.Tensors.Aliases = append(p.Tensors.Aliases, neff.Alias{Input: m.Names.String(in.Name), Output: m.Names.String(out.Name)})
+		p.Tensors.Aliases = append(p.Tensors.Aliases, neff.Alias{Input: t.varName(in), Output: t.varName(out)})
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (t *Tail) define(p *neff.Package, opt Options) error {
 func (t *Tail) variable(p *neff.Package, s ir.Set, r *ir.SetRow, first ir.Loc, n int, scratch *int64, opt Options) error {
 	m := t.m
 	bytes := func(l ir.Loc) int64 { return m.Locs.At(l).Bytes * int64(max(1, m.Locs.At(l).Parts)) }
-	name := m.Names.String(r.Name)
+	name := t.varName(r)
 	v := neff.Var{Name: name, ID: uint32(len(p.Def.Vars)), Size: bytes(first)}
 	list := &p.Tensors.Inputs
 	switch {
@@ -228,6 +228,16 @@ func (t *Tail) variable(p *neff.Package, s ir.Set, r *ir.SetRow, first ir.Loc, n
 	t.varRow.Set(first, v.ID)
 	p.Def.Vars = append(p.Def.Vars, v)
 	return nil
+}
+
+// varName is the variable of a DRAM tensor: the name of its placement, by which instructions refer to it, or the tensor's own.
+func (t *Tail) varName(r *ir.SetRow) string {
+	if r.Count > 0 {
+		if n := t.m.Locs.At(r.First).Name; n != 0 {
+			return t.m.Names.String(n)
+		}
+	}
+	return t.m.Names.String(r.Name)
 }
 
 // constant is a file variable: its bytes when the module has them, else an entry of weights.json.
