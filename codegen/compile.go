@@ -1,0 +1,184 @@
+// Package codegen turns programs into packages and runs packages: options, the pass registry, the planes as literal tables,
+// the one loop that runs a plane, loading of inputs, and comparison of results. It is the top of the house: nothing below
+// imports it.
+//
+//	Load      a file or generated model becomes a Program               load.go
+//	Worker    the module and workspaces of one goroutine                worker.go
+//	Compile   Program in, package bytes out                             compile.go
+//	registry  every pass by name; plane2 the list of level 2            passes.go, plane.go
+//	runPlane  timing, labels, dumps, verification, simulation           run.go, check.go
+//	Execute   a package on the machine simulator, compared              execute.go
+package codegen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rosmar-compiler/rosmar/codegen/lower"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/graph"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/tile"
+	"github.com/rosmar-compiler/rosmar/memalloc"
+)
+
+// Result is what a compile reports beside the package.
+type Result struct {
+	Name    string           `json:"name"`
+	Target  string           `json:"target"`
+	Bytes   int64            `json:"package_bytes"`
+	Insts   int              `json:"instructions"` // entering the plane
+	Tile    tile.Stats       `json:"tile"`
+	PSUM    memalloc.Metrics `json:"-"`
+	SB      memalloc.Metrics `json:"-"`
+	DRAM    memalloc.Metrics `json:"-"`
+	Timing  []PassTiming     `json:"passes"`
+	Elapsed time.Duration    `json:"ns"`
+	Plane   time.Duration    `json:"plane_ns"` // from the module to the package
+}
+
+// Compile runs the passes that the options select on a program and writes the package to out. A module that came as such
+// is changed in place. The result is valid also beside an error, as far as the compile went.
+func (w *Worker) Compile(ctx context.Context, p *Program, opt *Options, out io.WriteSeeker) (*Result, error) {
+	start := time.Now()
+	gen, names, err := opt.resolve()
+	if err != nil {
+		return nil, err
+	}
+	w.gen, w.opt, w.out, w.model = gen, opt, out, nil
+	w.Timing, w.counters, w.want, w.reports = w.Timing[:0], nil, nil, memReports{}
+	res := &Result{Name: p.Name, Target: gen.Name}
+	defer func() {
+		res.Timing, res.Elapsed = w.Timing, time.Since(start)
+		res.PSUM, res.SB, res.DRAM = w.reports.psum, w.reports.sb, w.reports.dram
+	}()
+	if err := w.begin(p, res); err != nil {
+		return res, err
+	}
+	if err := ctx.Err(); err != nil {
+		return res, err
+	}
+	res.Insts = w.instCount()
+	if res.Insts > 0 && int64(res.Insts) > opt.MaxInstructions {
+		return res, target.Errorf(target.Limit, "the module has %d instructions; --max-instruction-limit is %d", res.Insts, opt.MaxInstructions)
+	}
+	if opt.Verify {
+		if err := w.verifyNow(); err != nil {
+			return res, err
+		}
+	}
+	w.fixed.Remember(w.m)
+	if opt.Simulate {
+		if err := w.simulateNow(); err != nil {
+			return res, err
+		}
+	}
+	plane := time.Now()
+	if err := w.runPlane(ctx, names); err != nil {
+		return res, err
+	}
+	res.Plane = time.Since(plane)
+	res.Bytes, err = out.Seek(0, io.SeekEnd)
+	return res, err
+}
+
+// begin makes the module of the program: tiles from a graph, or the module as it is. It has a row of its own in the timing.
+func (w *Worker) begin(p *Program, res *Result) error {
+	if p.Module != nil {
+		w.m = p.Module
+		if w.m.Entry == 0 {
+			return target.Errorf(target.User, "the module has no function")
+		}
+		if w.m.Gen == nil {
+			w.m.Gen = w.gen
+		}
+		if w.m.Gen != w.gen {
+			return target.Errorf(target.User, "the module is for %s and the target is %s; give --target %s", w.m.Gen.Name, w.gen.Name, w.m.Gen.Name)
+		}
+		return nil
+	}
+	start, before := time.Now(), allocated()
+	err := w.guarded(&Pass{Name: "tile", Run: func(w *Worker) error {
+		g := p.Graph
+		p.Seed(w.opt.SeedWeight)
+		canon, err := graph.Canonical(g)
+		if err != nil {
+			return err
+		}
+		w.m = &w.own
+		w.model = canon
+		hbm := w.gen.HBMBytes()
+		if w.opt.HBMGiB > 0 {
+			hbm = int64(w.opt.HBMGiB) << 30
+		}
+		w.tile, err = tile.Lower(canon, w.gen, tile.Options{
+			TileSBBytes: int64(w.opt.TileSBBytes), MaxInstructions: w.opt.MaxInstructions, HBMBytes: hbm,
+		}, w.m)
+		return err
+	}})
+	w.Timing = append(w.Timing, PassTiming{Name: "tile", Time: time.Since(start), Bytes: allocated() - before, Insts: w.instCount()})
+	res.Tile = w.tile
+	if err == nil && w.m.Name == 0 {
+		w.m.Name = w.m.Names.Intern(p.Name)
+	}
+	return err
+}
+
+// emit encodes and packages.
+func emit(w *Worker) error {
+	_, st, err := lower.Write(w.m, w.m.Entry, lower.Options{Build: Version(), Plain: !w.opt.Compressed, Debug: w.opt.Debug}, &w.tail, w.out)
+	if err != nil {
+		return err
+	}
+	bundles := int64(0)
+	for _, n := range st.Bundles {
+		bundles += n
+	}
+	w.Count("bundles", bundles)
+	w.Count("descriptors", st.Descriptors)
+	w.Count("weight_loads_saved", st.Weights)
+	return nil
+}
+
+// simInput is the data of an input of the IR simulator: small values of the set's type, the same for the same name and size.
+func simInput(m *ir.Module, name string, size int64) ([]byte, error) {
+	for _, r := range m.Sets.All() {
+		if r.Kind.IsInput() && m.Names.String(r.Name) == name {
+			return patternBytes(r.Dtype, size), nil
+		}
+	}
+	return nil, fmt.Errorf("no input %q", name)
+}
+
+// patternBytes fills size bytes with a pattern that is finite in every float type and small in every integer type.
+func patternBytes(d target.Dtype, size int64) []byte {
+	out := make([]byte, size)
+	gd, ok := machineTypes[d.String()]
+	if !ok {
+		return out
+	}
+	n := gd.Size()
+	for i := int64(0); (i+1)*int64(n) <= size; i++ {
+		v := float64((i*7+3)%13) / 4
+		if gd.IsFloat() && i%2 == 1 {
+			v = -v
+		}
+		if !gd.IsFloat() {
+			v = float64(i % 7)
+		}
+		bits, _ := graph.EncodeFloat(gd, v)
+		for b := range n {
+			out[i*int64(n)+int64(b)] = byte(bits >> (8 * b))
+		}
+	}
+	return out
+}
+
+// Seed gives weights that the model's file does not hold the seeded values of a compile with the same seed; 0 leaves them.
+func (p *Program) Seed(seed uint64) {
+	if seed != 0 && p.Graph != nil {
+		graph.SeedWeights(p.Graph, seed)
+	}
+}

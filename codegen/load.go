@@ -1,0 +1,195 @@
+package codegen
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/bir"
+	"github.com/rosmar-compiler/rosmar/ir/graph"
+	"github.com/rosmar-compiler/rosmar/ir/hlo"
+	"github.com/rosmar-compiler/rosmar/ir/onnx"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/verify"
+	"github.com/rosmar-compiler/rosmar/ir/zoo"
+)
+
+// Format is what an input turned out to be.
+type Format uint8
+
+const (
+	FormatHLO Format = iota + 1
+	FormatONNX
+	FormatBIR
+	FormatRIR
+	FormatZoo
+)
+
+// String is the name that messages use.
+func (f Format) String() string {
+	return [...]string{"", "HLO text", "ONNX", "BIR JSON", "text IR", "generated model"}[f]
+}
+
+// Program is one input: a model as a graph, or a module that is already in tiles. Exactly one of the two is set.
+type Program struct {
+	Name   string
+	Format Format
+	Graph  *graph.Graph
+	Module *ir.Module
+}
+
+// MaxInput bounds the bytes of one input file, and of what a compressed one unpacks to.
+const MaxInput = 8 << 30
+
+// Load reads an input: a file told by its content and then by its suffix, "-" for standard input, or a generated model
+// `zoo:NAME?key=value`. A gzip file is unpacked first.
+func Load(name string) (*Program, error) {
+	if zoo.Is(name) {
+		g, err := zoo.New(name)
+		if err != nil {
+			return nil, err
+		}
+		return &Program{Name: g.Name, Format: FormatZoo, Graph: g}, nil
+	}
+	data, err := readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	dir := ""
+	if name != "-" {
+		dir = filepath.Dir(name)
+	}
+	p, err := Parse(data, name, dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
+}
+
+func readInput(name string) ([]byte, error) {
+	var r io.Reader = os.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, target.Errorf(target.User, "%v", err)
+		}
+		defer f.Close()
+		if st, err := f.Stat(); err == nil && st.IsDir() {
+			return nil, target.Errorf(target.User, "%s is a folder; give a model file", name)
+		} else if err == nil && st.Size() > MaxInput {
+			return nil, target.Errorf(target.Limit, "%s has %d bytes; the limit is %d", name, st.Size(), int64(MaxInput))
+		}
+		r = f
+	}
+	data, err := io.ReadAll(io.LimitReader(r, MaxInput+1))
+	if err != nil {
+		return nil, target.Errorf(target.User, "%s: %v", name, err)
+	}
+	if len(data) > MaxInput {
+		return nil, target.Errorf(target.Limit, "%s has more than %d bytes", name, int64(MaxInput))
+	}
+	return data, nil
+}
+
+// Parse reads an input that is already in memory. name and dir serve messages, the suffix and external data. The program
+// refers to data.
+func Parse(data []byte, name, dir string) (*Program, error) {
+	if bytes.HasPrefix(data, []byte{0x1F, 0x8B}) {
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return nil, target.Errorf(target.User, "gzip: %v", err)
+		}
+		// A text model packs about tenfold; a hundredfold is a bomb.
+		limit := min(int64(MaxInput), 1<<20+100*int64(len(data)))
+		data, err = io.ReadAll(io.LimitReader(z, limit+1))
+		if err != nil {
+			return nil, target.Errorf(target.User, "gzip: %v", err)
+		}
+		if int64(len(data)) > limit {
+			return nil, target.Errorf(target.Limit, "gzip: unpacks to more than %d bytes", limit)
+		}
+		name = strings.TrimSuffix(name, ".gz")
+	}
+	p := &Program{Name: modelName(name)}
+	switch format := sniff(data, name); format {
+	case FormatHLO:
+		p.Format, p.Graph = format, &graph.Graph{}
+		if err := hlo.Read(data, p.Graph); err != nil {
+			return nil, err
+		}
+		// The text states every type; the builders of the other formats infer them.
+		if err := graph.Check(p.Graph); err != nil {
+			return nil, err
+		}
+	case FormatONNX:
+		p.Format, p.Graph = format, &graph.Graph{}
+		if err := onnx.Read(data, dir, p.Graph); err != nil {
+			return nil, err
+		}
+	case FormatBIR, FormatRIR:
+		p.Format, p.Module = format, &ir.Module{}
+		read := ir.Parse
+		if format == FormatBIR {
+			read = bir.Read
+		}
+		if err := read(data, p.Module); err != nil {
+			return nil, err
+		}
+		if p.Module.Gen != nil {
+			if err := verify.Module(p.Module, target.User); err != nil {
+				return nil, err
+			}
+		}
+	default:
+		return nil, target.Errorf(target.User, "is neither HLO text, ONNX, BIR JSON nor text IR (first bytes %q)", data[:min(16, len(data))])
+	}
+	if p.Graph != nil && p.Graph.Name == "" {
+		p.Graph.Name = p.Name
+	}
+	return p, nil
+}
+
+// sniff tells formats by content; the suffix decides where content does not.
+func sniff(data []byte, name string) Format {
+	switch {
+	case hlo.IsHLO(data):
+		return FormatHLO
+	case ir.IsText(data):
+		return FormatRIR
+	case bir.IsBIR(data):
+		return FormatBIR
+	case onnx.IsONNX(data):
+		return FormatONNX
+	}
+	switch filepath.Ext(name) {
+	case ".hlo":
+		return FormatHLO
+	case ".onnx":
+		return FormatONNX
+	case ".json":
+		return FormatBIR
+	case ".rir":
+		return FormatRIR
+	}
+	return 0
+}
+
+// modelName is the file's name without folder and suffixes, for the package header.
+func modelName(name string) string {
+	base := filepath.Base(name)
+	if name == "-" {
+		return "stdin"
+	}
+	for _, s := range []string{".hlo.txt", ".hlo", ".onnx", ".json", ".rir"} {
+		if b, ok := strings.CutSuffix(base, s); ok && b != "" {
+			return b
+		}
+	}
+	return base
+}

@@ -1,0 +1,139 @@
+package codegen
+
+import (
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// Options is everything that a compile depends on beside its input. The zero value of a field means its default.
+type Options struct {
+	Target    string // product or arch name; default trn2
+	OptLevel  int    // -1 or 2; other levels are refused by name
+	Allocator string // "" or "coloring"
+
+	Pass      []string // replaces the level's list
+	SkipPass  []string
+	StartPass string
+
+	// Limits. SBBytes, PSUMBanks and HBMGiB bind the allocators only; the tile planner takes TileSBBytes.
+	SBBytes         int
+	PSUMBanks       int
+	HBMGiB          int
+	TileSBBytes     int
+	MaxInstructions int64
+	NumSemaphores   int // ring length of a queue set
+	Watchdog        time.Duration
+
+	// Checking and looking.
+	Verify        bool // the verifier after every pass that changes the module
+	Simulate      bool // the IR simulator after every pass that changes the module, compared with the run before the first
+	PrintBefore   []string
+	PrintAfter    []string
+	PrintAfterAll bool
+	PrintFormat   string // "rir" (default) or "json"
+	DumpDir       string // where prints go, one numbered file each; standard error when empty
+
+	Debug      bool // names and provenance in the package (-g)
+	Compressed bool // gzip the archive; default on, see NewOptions
+	SeedWeight uint64
+}
+
+// Defaults of the options that have one.
+const (
+	DefaultTarget          = "trn2"
+	DefaultOptLevel        = 2
+	DefaultMaxInstructions = 4_000_000
+	DefaultNumSemaphores   = 16
+	DefaultWatchdog        = 2700 * time.Second
+)
+
+// NewOptions gives the defaults.
+func NewOptions() Options {
+	return Options{
+		Target: DefaultTarget, OptLevel: -1, MaxInstructions: DefaultMaxInstructions, NumSemaphores: DefaultNumSemaphores,
+		Watchdog: DefaultWatchdog, Compressed: true,
+	}
+}
+
+// resolve checks the options that need no module and gives the generation and the pass list.
+func (o *Options) resolve() (*target.Generation, []string, error) {
+	g, err := target.ForCodeGen(o.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	names, err := o.passes()
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.SBBytes < 0 || o.SBBytes > g.SBBytes {
+		return nil, nil, target.Errorf(target.User, "--sb-bytes %d: %s has %d bytes a partition", o.SBBytes, g.Name, g.SBBytes)
+	}
+	if o.PSUMBanks < 0 || o.PSUMBanks > g.PSUMBanks {
+		return nil, nil, target.Errorf(target.User, "--psum-banks %d: %s has %d banks", o.PSUMBanks, g.Name, g.PSUMBanks)
+	}
+	if o.HBMGiB < 0 || o.HBMGiB > g.HBMGiB {
+		return nil, nil, target.Errorf(target.User, "--hbm-gib %d: %s has a window of %d GiB a core", o.HBMGiB, g.Name, g.HBMGiB)
+	}
+	if o.NumSemaphores < 1 || o.NumSemaphores > 16 {
+		return nil, nil, target.Errorf(target.User, "--num-semaphores-per-queue %d: a queue set's ring has 1 to 16", o.NumSemaphores)
+	}
+	return g, names, nil
+}
+
+// Passes is the list that the options select, in order: the level's plane or the explicit list, then the filters. Every
+// name is checked against the registry first.
+func (o *Options) Passes() ([]string, error) { return o.passes() }
+
+func (o *Options) passes() ([]string, error) {
+	switch o.Allocator {
+	case "", "coloring":
+	case "lsa":
+		return nil, target.NotSupported("lsa", "--allocator=lsa: linear scan is not built yet; use coloring")
+	default:
+		return nil, target.Errorf(target.User, "--allocator=%s: must be empty, coloring or lsa", o.Allocator)
+	}
+	for _, l := range [][]string{o.Pass, o.SkipPass, {o.StartPass}, o.PrintBefore, o.PrintAfter} {
+		for _, n := range l {
+			if n == "" {
+				continue
+			}
+			if _, ok := passByName[n]; !ok {
+				return nil, target.Errorf(target.User, "Backend pass: %s is not registered!", n)
+			}
+		}
+	}
+	names := o.Pass
+	if len(names) == 0 {
+		switch o.OptLevel {
+		case -1, 2:
+			names = plane2
+		default:
+			return nil, target.NotSupported("optlevel", "--optlevel=%d: only the plane of level 2 is built; leave the flag out or give 2", o.OptLevel)
+		}
+	}
+	var out []string
+	started := o.StartPass == ""
+	for _, n := range names {
+		if n == o.StartPass {
+			started = true
+		}
+		if started && !slices.Contains(o.SkipPass, n) {
+			out = append(out, n)
+		}
+	}
+	if !started {
+		return nil, target.Errorf(target.User, "--start-pass=%s: the selected list does not contain it", o.StartPass)
+	}
+	return out, nil
+}
+
+// Version is what the build knows of itself, for the package header and --version.
+func Version() string {
+	if bi, ok := debug.ReadBuildInfo(); ok && bi.Main.Version != "" && bi.Main.Version != "(devel)" {
+		return "rosmar " + bi.Main.Version
+	}
+	return "rosmar devel"
+}

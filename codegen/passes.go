@@ -1,0 +1,218 @@
+package codegen
+
+import (
+	"github.com/rosmar-compiler/rosmar/codegen/lower"
+	"github.com/rosmar-compiler/rosmar/dma"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/verify"
+	"github.com/rosmar-compiler/rosmar/memalloc"
+	"github.com/rosmar-compiler/rosmar/memalloc/legalize"
+	"github.com/rosmar-compiler/rosmar/ssa/deps"
+	"github.com/rosmar-compiler/rosmar/ssa/opt"
+	"github.com/rosmar-compiler/rosmar/ssa/sched"
+)
+
+// Pass is one row of the registry.
+type Pass struct {
+	Name string
+	// Real says that the pass may change the module; a checker or reporter does not.
+	Real bool
+	// Run works on the worker's module.
+	Run func(*Worker) error
+	// Doc is one line for --list-passes.
+	Doc string
+}
+
+// registry is every pass that exists, by name in order.
+var registry = []Pass{
+	{"alloc_queues", true, assignQueues, "give each DMA its trigger engine, its queue set and its ring of semaphores"},
+	{"birverifier", false, verifyModule, "reject instructions that the target cannot execute"},
+	{"build_fdeps", true, buildDeps, "flow, anti and output dependences from the bytes that instructions touch"},
+	{"codegen", true, emit, "encode the engine streams and descriptors and write the package"},
+	{"coloring_allocator_dram", true, colourDRAM, "place Internal DRAM tensors by live interval, first fit on pages"},
+	{"coloring_allocator_psum", true, colourPSUM, "colour PSUM banks, spilling to a fixpoint"},
+	{"coloring_allocator_sb", true, colourSB, "colour SBUF rectangles, spilling to a fixpoint"},
+	{"dead_code_elim_o0", true, deadCode, "drop instructions whose results nothing reads"},
+	{"hbm_usage", false, hbmUsage, "add up weights, IO and intermediates against the HBM window"},
+	{"legalize_mm_accumulation_groups", true, legalizeGroups, "final START, STOP and ACCUMULATE flags of matmul groups"},
+	{"lower_act", true, lowerAct, "load activation tables where the function changes set"},
+	{"lower_select", true, lowerSelect, "turn selects into a copy and a predicated copy"},
+	{"lower_sync", true, lowerSync, "waits and updates: one counter an engine, one ring slot a transfer"},
+	{"post_sched", true, schedule, "list scheduling by critical path over the cost table"},
+	{"psum_legalization", true, legalizePSUM, "widen PSUM tensors to four-byte elements"},
+	{"report_stats", false, reportStats, "count instructions by engine"},
+	{"runtime_memory_reservation", true, reserve, "reserve the runtime's descriptor strip in SBUF"},
+}
+
+var passByName = func() map[string]*Pass {
+	m := make(map[string]*Pass, len(registry))
+	for i := range registry {
+		m[registry[i].Name] = &registry[i]
+	}
+	return m
+}()
+
+// Registry is every pass, sorted by name.
+func Registry() []Pass { return registry }
+
+func verifyModule(w *Worker) error { return verify.Module(w.m, target.Bug) }
+
+func lowerSelect(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error { return opt.LowerSelect(w.m, f, &w.edits) })
+}
+
+func deadCode(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		w.Count("dead", int64(opt.DeadCode(w.m, f, &w.dead)))
+		return nil
+	})
+}
+
+func legalizePSUM(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		n, err := legalize.PSUM(w.m, f, &w.legal)
+		w.Count("widened", int64(n))
+		return err
+	})
+}
+
+func reserve(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error { memalloc.Reserve(w.m, f, w.memOptions()); return nil })
+}
+
+func colourPSUM(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) (err error) {
+		w.reports.psum, err = memalloc.PSUM(w.m, f, &w.alloc, w.memOptions())
+		if err == nil {
+			w.m.Funcs.At(f).Flags |= ir.FuncPsumPlaced
+			w.countAlloc(&w.reports.psum)
+		}
+		return err
+	})
+}
+
+func colourSB(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) (err error) {
+		w.reports.sb, err = memalloc.SB(w.m, f, &w.alloc, w.memOptions())
+		if err == nil {
+			w.m.Funcs.At(f).Flags |= ir.FuncSBPlaced
+			w.countAlloc(&w.reports.sb)
+		}
+		return err
+	})
+}
+
+func colourDRAM(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) (err error) {
+		w.reports.dram, err = memalloc.DRAM(w.m, f, &w.alloc, w.memOptions())
+		if err == nil {
+			w.m.Funcs.At(f).Flags |= ir.FuncDRAMPlaced
+			w.countAlloc(&w.reports.dram)
+		}
+		return err
+	})
+}
+
+func (w *Worker) countAlloc(r *memalloc.Metrics) {
+	w.Count("placed", int64(r.Nodes))
+	w.Count("rounds", int64(r.Iterations))
+	w.Count("spilled", int64(r.Spilled))
+	w.Count("spilled_bytes", r.SpilledBytes)
+	w.Count("high_water", r.HighWater)
+}
+
+// hbmUsage is memory-model 5: constants, IO and intermediates against the window of one core.
+func hbmUsage(w *Worker) error {
+	total := w.reports.dram.HighWater
+	var largest ir.Loc
+	var size int64
+	for l, r := range w.m.Locs.All() {
+		kind := w.m.Sets.At(r.Set).Kind
+		if r.Space != target.SpaceDRAM || kind == ir.KindInternal || kind == ir.KindInternalInterface {
+			continue
+		}
+		n := r.Bytes * int64(r.Parts)
+		total += n
+		if n > size {
+			largest, size = l, n
+		}
+	}
+	limit := w.gen.HBMBytes()
+	if w.opt.HBMGiB > 0 {
+		limit = int64(w.opt.HBMGiB) << 30
+	}
+	w.Count("hbm_bytes", total)
+	if total > limit {
+		return target.Errorf(target.Limit, "the program needs %d bytes of HBM, %d of them intermediates; the window of %s is %d (largest tensor %s, %d bytes); split the model or use a target with more",
+			total, w.reports.dram.HighWater, w.gen.Name, limit, w.m.LocName(largest), size)
+	}
+	return nil
+}
+
+func buildDeps(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		if err := deps.Build(w.m, f, &w.deps); err != nil {
+			return err
+		}
+		w.m.Funcs.At(f).Flags |= ir.FuncHasDeps
+		w.Count("edges", int64(w.m.Deps.Len()))
+		return nil
+	})
+}
+
+func schedule(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) (err error) {
+		w.schedule, err = sched.Schedule(w.m, f, &w.sched)
+		if err != nil {
+			return err
+		}
+		w.Count("before_ns", w.schedule.Before.Makespan)
+		w.Count("after_ns", w.schedule.After.Makespan)
+		w.Count("busiest_ns", w.schedule.After.Busy[w.schedule.After.Busiest])
+		return nil
+	})
+}
+
+func legalizeGroups(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error { return sched.LegalizeGroups(w.m, f, &w.sched) })
+}
+
+func assignQueues(w *Worker) error {
+	w.m.SemaphoresPerQueue = int32(w.opt.NumSemaphores)
+	return w.eachFunc(func(f ir.Func) error {
+		return dma.AssignQueues(w.m, f, dma.Options{SemaphoresPerQueue: w.opt.NumSemaphores}, &w.dma)
+	})
+}
+
+func lowerAct(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		w.Count("table_loads", int64(lower.ActTables(w.m, f, &w.edits)))
+		return nil
+	})
+}
+
+func lowerSync(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		st, err := lower.Sync(w.m, f, &w.sync)
+		w.Count("waits", int64(st.Waits))
+		w.Count("updates", int64(st.Updates))
+		w.Count("dependences", int64(st.Deps))
+		return err
+	})
+}
+
+func reportStats(w *Worker) error {
+	var n [target.NumEngines]int64
+	for b := range w.m.Blocks.All() {
+		for _, i := range w.m.OrderOf(b) {
+			n[w.m.Insts.At(i).Engine]++
+		}
+	}
+	for e, c := range n {
+		if c > 0 {
+			w.Count(target.Engine(e).String(), c)
+		}
+	}
+	return nil
+}
