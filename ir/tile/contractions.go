@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/ir/graph"
-	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
 // dotInfo is a contraction: a has the axes batch, m, k and b the axes batch, k, n, with unit axes dropped.
@@ -63,9 +62,28 @@ func (l *lowering) dot(n graph.Node) view {
 	info.nk = count(a, lc, &info.k)
 	count(b, rf, &info.n)
 	pa, pb := a.permuted(slices.Concat(lb, lf, lc)), b.permuted(slices.Concat(rb, rc, rf))
+	pa, pb = l.contractedFirst(pa, len(lb), len(lb)+len(lf)), l.relaid(pb)
 	info.a, info.b = pa.squeezed(), pb.squeezed()
 	l.dots = append(l.dots, info)
-	return l.add(valueRow{op: vDot, dt: dt, aux: uint32(len(l.dots) - 1)}, dims, a, b)
+	return l.add(valueRow{op: vDot, dt: dt, aux: uint32(len(l.dots) - 1)}, dims, pa, pb)
+}
+
+// contractedFirst lays a constant left operand, whose axes are batch, free [nb, nf) and contracted ones, with the contracted
+// ones before the free ones, as products read it.
+func (l *lowering) contractedFirst(v view, nb, nf int) view {
+	var perm, back []int64
+	n := int64(v.n)
+	for i := range n {
+		perm = append(perm, i)
+	}
+	perm = slices.Concat(perm[:nb], perm[nf:], perm[nb:nf])
+	back = make([]int64, n)
+	for i, p := range perm {
+		back[p] = int64(i)
+	}
+	w := v.permuted(perm)
+	r := l.relaid(w)
+	return r.permuted(back)
 }
 
 // pairTypes casts the narrower operand of a product when the other is fp32: 32-bit floats pair only with their like.
@@ -129,9 +147,20 @@ func (l *lowering) conv(n graph.Node) view {
 	for _, a := range info.outAxes {
 		info.out = append(info.out, dims[a])
 	}
+	// Weights as products read them: input channel, taps, output channel.
+	rank := int64(len(dims))
+	perm := []int64{0}
+	for i := int64(2); i < rank; i++ {
+		perm = append(perm, i)
+	}
+	w = w.permuted(append(perm, 1))
+	w = l.relaid(w)
+	perm = []int64{0, rank - 1}
+	for i := int64(1); i < rank-1; i++ {
+		perm = append(perm, i)
+	}
+	w = w.permuted(perm)
 	info.x, info.w = x, w
 	l.convs = append(l.convs, info)
 	return l.add(valueRow{op: vConv, dt: dt, aux: uint32(len(l.convs) - 1)}, dims, x, w)
 }
-
-var _ = target.Float32

@@ -2,6 +2,9 @@ package tile
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -74,12 +77,6 @@ func (lo *lowered) simulate(ins []graph.Tensor) ([]graph.Tensor, error) {
 	for i, p := range lo.g.Params(lo.g.Entry) {
 		byName[lo.g.NodeName(p)] = ins[i].Data
 	}
-	consts := map[string]graph.Node{}
-	for n := graph.Node(1); int(n) < lo.g.Nodes.Len(); n++ {
-		if lo.g.Op(n) == graph.OpConstant {
-			consts[lo.g.NodeName(n)] = n
-		}
-	}
 	var s sim.Sim
 	err := s.Run(lo.m, sim.Env{
 		Input: func(name string, size int64) ([]byte, error) {
@@ -89,7 +86,7 @@ func (lo *lowered) simulate(ins []graph.Tensor) ([]graph.Tensor, error) {
 			return nil, fmt.Errorf("no input %q", name)
 		},
 		Const: func(c ir.Const, name string, size int64) ([]byte, error) {
-			n, ok := consts[lo.m.Names.String(lo.m.Consts.At(c).Tensor)]
+			n, ok := lo.g.FindConst(lo.m.Names.String(lo.m.Consts.At(c).Tensor))
 			if !ok {
 				return nil, fmt.Errorf("no constant %q", name)
 			}
@@ -156,10 +153,53 @@ func agreeOn(t testing.TB, g *graph.Graph, opt Options, ins []graph.Tensor) {
 	}
 }
 
-// recipe applies the steps of a constant to the model's bytes.
+// recipe applies the steps of a constant to the model's bytes, one element after the other.
 func recipe(m *ir.Module, c *ir.ConstRow, data []byte) ([]byte, error) {
-	if s := m.Names.String(c.Recipe); s != "" {
-		return nil, fmt.Errorf("recipe %q is not known", s)
+	shape := slices.Clone(m.Ints.Of(c.Shape))
+	size := int64(c.Dtype.Size())
+	for _, step := range strings.Split(m.Names.String(c.Recipe), "; ") {
+		if step == "" {
+			continue
+		}
+		word, rest, _ := strings.Cut(step, " ")
+		var list []int64
+		for _, f := range strings.Split(rest, ",") {
+			x, err := strconv.ParseInt(f, 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, x)
+		}
+		switch word {
+		case "reshape":
+			if product(list) != product(shape) {
+				return nil, fmt.Errorf("recipe %q on %v", step, shape)
+			}
+			shape = list
+		case "permute":
+			stride := make([]int64, len(shape))
+			n := int64(1)
+			for i := len(shape) - 1; i >= 0; i-- {
+				stride[i] = n
+				n *= shape[i]
+			}
+			to := make([]int64, len(list))
+			for i, p := range list {
+				to[i] = shape[p]
+			}
+			out := make([]byte, 0, len(data))
+			for e := range n {
+				at, left := int64(0), e
+				for i := len(to) - 1; i >= 0; i-- {
+					at += left % to[i] * stride[list[i]]
+					left /= to[i]
+				}
+				out = append(out, data[at*size:(at+1)*size]...)
+			}
+			data, shape = out, to
+		default:
+			return nil, fmt.Errorf("recipe step %q", step)
+		}
 	}
 	return data, nil
 }

@@ -112,14 +112,21 @@ func (l *lowering) declareConst(r *valueRow) ir.Loc {
 		row.Kind, row.Data = ir.ConstEmbedded, m.Bytes.AddSlice(l.own.Of(c.bytes))
 	} else {
 		name = l.uniqueName(l.g.NodeName(c.node))
-		dims = l.g.Dims(c.node)
-		if data := l.embeddable(c.node); data != nil {
+		row.Shape = m.Ints.AddSlice(l.g.Dims(c.node))
+		if c.recipe == "" {
+			dims = l.g.Dims(c.node)
+		} else {
+			row.Recipe = m.Names.Intern(c.recipe)
+		}
+		if data := l.embeddable(c.node); data != nil && c.recipe == "" {
 			row.Kind, row.Data = ir.ConstEmbedded, m.Bytes.AddSlice(data)
 		} else {
 			row.Kind, row.Tensor = ir.ConstModel, m.Names.Intern(l.g.ConstRef(c.node))
 		}
 	}
-	row.Shape = m.Ints.AddSlice(dims)
+	if c.node == 0 {
+		row.Shape = m.Ints.AddSlice(dims)
+	}
 	loc := l.b.DRAM(name, ir.KindConst, r.dt, dims...)
 	m.Sets.At(m.Locs.At(loc).Set).Const = m.Consts.Add(row)
 	return loc

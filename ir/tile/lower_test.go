@@ -120,3 +120,38 @@ func TestPool(t *testing.T) {
 		})
 	}
 }
+
+// TestConstantWeights: weights as the model has them are re-laid for products, small ones in the program and large ones by
+// recipe.
+func TestConstantWeights(t *testing.T) {
+	for _, n := range []int64{60, 300} { // the convolution is too large to embed, the linear layer is not
+		recipes := 0
+		g := model(t, func(b *B) []N {
+			x := b.Param("x", graph.F32, 2, 40, 5, 5)
+			b.SetLabel("conv.weight")
+			w := b.Splat(graph.F32, []int64{n, 40, 3, 3}, 1)
+			b.SetLabel("linear.weight")
+			v := b.Splat(graph.F32, []int64{9, n * 2}, 1)
+			y := b.Conv(x, w, []graph.Window{win(3, 2, 1, 1, 1, 1), win(3, 1, 0, 0, 1, 1)}, 1)
+			y = b.Reshape(b.Reduce(graph.ReduceMax, y, 3), 2*3, n)
+			y = b.Concat(1, y, y)
+			return []N{b.Dot(y, v, nil, nil, []int64{1}, []int64{1})}
+		})
+		if graph.SeedWeights(g, 1) != 2 {
+			t.Fatal("both weights should be seeded")
+		}
+		agree(t, g, Options{})
+		lo, err := lowerFor(g, gens()[1], Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range lo.m.Consts.Rows() {
+			if c.Recipe != 0 {
+				recipes++
+			}
+		}
+		if want := map[int64]int{60: 1, 300: 1}[n]; recipes != want {
+			t.Errorf("%d constants have a recipe, want %d", recipes, want)
+		}
+	}
+}

@@ -51,9 +51,10 @@ type output struct {
 
 // constant is the data behind a vConst.
 type constant struct {
-	node  graph.Node // a constant of the model, or 0
-	bytes arena.Span // of one made here, in own
-	dims  arena.Span
+	node   graph.Node // a constant of the model, or 0
+	bytes  arena.Span // of one made here, in own
+	dims   arena.Span // of one that is not as the model has it
+	recipe string     // how to make it from the model's
 }
 
 func (l *lowering) fail(err error) {
