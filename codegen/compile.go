@@ -99,6 +99,9 @@ func (w *Worker) begin(p *Program, res *Result) error {
 		}
 		return nil
 	}
+	if w.Progress != nil {
+		w.Progress(Event{Pass: "tile"})
+	}
 	start, before := time.Now(), allocated()
 	err := w.guarded(&Pass{Name: "tile", Run: func(w *Worker) error {
 		g := p.Graph

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rosmar-compiler/rosmar/codegen/machine"
 	"github.com/rosmar-compiler/rosmar/codegen/neff"
@@ -26,6 +27,8 @@ type RunOptions struct {
 	Rtol    float64  // negative: the default of the model's narrowest float type
 	Atol    float64
 	Target  string // refuse a package for another target; "" takes the package's own
+	// Progress, when set, hears what begins.
+	Progress func(Event)
 }
 
 // NamedTensor is one input or output.
@@ -47,6 +50,18 @@ type RunResult struct {
 	Outputs     []NamedTensor
 	Comparisons []Comparison
 	Stats       machine.Stats
+	Timing      []PassTiming // where the time of the run went
+}
+
+// timed runs a part of a run, says so, and adds a row of the timing.
+func (r *RunResult) timed(opt *RunOptions, e Event, run func() error) error {
+	if opt.Progress != nil {
+		opt.Progress(e)
+	}
+	start, before := time.Now(), allocated()
+	err := run()
+	r.Timing = append(r.Timing, PassTiming{Name: e.Pass, Time: time.Since(start), Bytes: allocated() - before})
+	return err
 }
 
 // Failed is the first comparison out of tolerance, nil when all agree.
@@ -118,10 +133,13 @@ func (r *Runner) Execute(ctx context.Context, data []byte, opt *RunOptions) (*Ru
 		}
 	}
 	if !opt.NoRace {
-		report, err := machine.Race(pkg)
-		if err == nil {
-			err = report.Err()
-		}
+		err := res.timed(opt, Event{Pass: "race check"}, func() error {
+			report, err := machine.Race(pkg)
+			if err != nil {
+				return err
+			}
+			return report.Err()
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +149,7 @@ func (r *Runner) Execute(ctx context.Context, data []byte, opt *RunOptions) (*Ru
 			return nil, err
 		}
 		seed := opt.Seed + uint64(k)
-		if err := mach.Run(seed); err != nil {
+		if err := res.timed(opt, Event{Pass: "simulate", Index: k, Total: max(1, opt.Seeds)}, func() error { return mach.Run(seed) }); err != nil {
 			return nil, fmt.Errorf("interleaving %d: %w", seed, err)
 		}
 		for i, t := range pkg.Tensors.Outputs {
@@ -255,7 +273,11 @@ func compare(pkg *neff.Package, inputs []NamedTensor, opt *RunOptions, res *RunR
 	for i := range inputs {
 		in[i] = inputs[i].Tensor
 	}
-	want, err := graph.Eval(opt.Against.Graph, in)
+	var want []graph.Tensor
+	err := res.timed(opt, Event{Pass: "reference"}, func() (err error) {
+		want, err = graph.Eval(opt.Against.Graph, in)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("reference interpreter: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rosmar-compiler/rosmar/codegen/neff"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/bir"
 	"github.com/rosmar-compiler/rosmar/ir/graph"
@@ -57,7 +58,7 @@ func Load(name string) (*Program, error) {
 		}
 		return &Program{Name: g.Name, Format: FormatZoo, Graph: g}, nil
 	}
-	data, err := readInput(name)
+	data, err := ReadInput(name)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,8 @@ func Load(name string) (*Program, error) {
 	return p, nil
 }
 
-func readInput(name string) ([]byte, error) {
+// ReadInput is the bytes of a file, or of standard input for "-".
+func ReadInput(name string) ([]byte, error) {
 	var r io.Reader = os.Stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -116,7 +118,7 @@ func Parse(data []byte, name, dir string) (*Program, error) {
 		}
 		name = strings.TrimSuffix(name, ".gz")
 	}
-	p := &Program{Name: modelName(name)}
+	p := &Program{Name: ModelName(name)}
 	switch format := sniff(data, name); format {
 	case FormatHLO:
 		p.Format, p.Graph = format, &graph.Graph{}
@@ -147,6 +149,9 @@ func Parse(data []byte, name, dir string) (*Program, error) {
 			}
 		}
 	default:
+		if IsPackage(data) {
+			return nil, target.Errorf(target.User, "is a package already; rosmar run, inspect and disasm take packages")
+		}
 		return nil, target.Errorf(target.User, "is neither HLO text, ONNX, BIR JSON nor text IR (first bytes %q)", data[:min(16, len(data))])
 	}
 	if p.Graph != nil && p.Graph.Name == "" {
@@ -167,27 +172,42 @@ func sniff(data []byte, name string) Format {
 	case onnx.IsONNX(data):
 		return FormatONNX
 	}
-	switch filepath.Ext(name) {
-	case ".hlo":
-		return FormatHLO
-	case ".onnx":
-		return FormatONNX
-	case ".json":
-		return FormatBIR
-	case ".rir":
-		return FormatRIR
+	return FormatOf(name)
+}
+
+// suffixes of the formats; the longer of two that fit comes first.
+var suffixes = [...]struct {
+	suffix string
+	format Format
+}{
+	{".hlo.txt", FormatHLO}, {".hlo", FormatHLO}, {".onnx", FormatONNX}, {".json", FormatBIR}, {".rir", FormatRIR},
+}
+
+// FormatOf is the format that a file's suffix stands for, 0 for a suffix that says nothing.
+func FormatOf(name string) Format {
+	for _, s := range suffixes {
+		if strings.HasSuffix(name, s.suffix) {
+			return s.format
+		}
 	}
 	return 0
 }
 
-// modelName is the file's name without folder and suffixes, for the package header.
-func modelName(name string) string {
-	base := filepath.Base(name)
+// IsPackage reports whether data begins like a package.
+func IsPackage(data []byte) bool { return neff.IsPackage(data) }
+
+// ModelName is an input's name without folder and suffixes: for the package header and for the names of outputs. The
+// settings of a generated model stay part of it.
+func ModelName(name string) string {
 	if name == "-" {
 		return "stdin"
 	}
-	for _, s := range []string{".hlo.txt", ".hlo", ".onnx", ".json", ".rir"} {
-		if b, ok := strings.CutSuffix(base, s); ok && b != "" {
+	if rest, ok := strings.CutPrefix(name, zoo.Prefix); ok {
+		return strings.NewReplacer("?", "-", "&", "-", "/", "-").Replace(rest)
+	}
+	base := strings.TrimSuffix(filepath.Base(name), ".gz")
+	for _, s := range suffixes {
+		if b, ok := strings.CutSuffix(base, s.suffix); ok && b != "" {
 			return b
 		}
 	}

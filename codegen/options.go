@@ -1,11 +1,13 @@
 package codegen
 
 import (
+	"errors"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/regalloc"
 )
 
 // Options is everything that a compile depends on beside its input. The zero value of a field means its default.
@@ -83,6 +85,12 @@ func (o *Options) resolve() (*target.Generation, []string, error) {
 	return g, names, nil
 }
 
+// Check finds what is wrong with the options themselves, before any input is read.
+func (o *Options) Check() error {
+	_, _, err := o.resolve()
+	return err
+}
+
 // Passes is the list that the options select, in order: the level's plane or the explicit list, then the filters. Every
 // name is checked against the registry first.
 func (o *Options) Passes() ([]string, error) { return o.passes() }
@@ -128,6 +136,12 @@ func (o *Options) passes() ([]string, error) {
 		return nil, target.Errorf(target.User, "--start-pass=%s: the selected list does not contain it", o.StartPass)
 	}
 	return out, nil
+}
+
+// TimedOut reports that an error is the allocator's watchdog, which has an exit code of its own.
+func TimedOut(err error) bool {
+	var e *regalloc.TimeoutError
+	return errors.As(err, &e)
 }
 
 // Version is what the build knows of itself, for the package header and --version.

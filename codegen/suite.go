@@ -149,7 +149,7 @@ func (w *Worker) RunCase(ctx context.Context, c *Case, opt *Options, ropt *RunOp
 }
 
 func (w *Worker) runCase(ctx context.Context, c *Case, opt *Options, ropt *RunOptions) error {
-	data, err := readInput(c.Model)
+	data, err := ReadInput(c.Model)
 	if err != nil {
 		return err
 	}

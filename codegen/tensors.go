@@ -17,7 +17,7 @@ import (
 // ReadTensors reads the tensors of a file: one of a .npy or of a TensorProto .pb, all of an .npz in the order of their
 // names in the archive.
 func ReadTensors(file string) ([]NamedTensor, error) {
-	data, err := readInput(file)
+	data, err := ReadInput(file)
 	if err != nil {
 		return nil, err
 	}

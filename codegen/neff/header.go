@@ -55,6 +55,12 @@ const (
 	offPad       = 556
 )
 
+// IsPackage reports whether b begins like a package: with a header that announces its own size.
+func IsPackage(b []byte) bool {
+	le := binary.LittleEndian
+	return len(b) >= offData && le.Uint64(b[offHeader:]) == HeaderSize && le.Uint64(b[offVersion:]) < 16
+}
+
 // NewHeader is the header of a single-core package.
 func NewHeader(name, build string, features uint64) Header {
 	h := Header{PkgVersion: VersionMD5, Major: 2, Build: build, NumTPB: 1, Name: name, Requested: 1, Features: features, LNC: 1}

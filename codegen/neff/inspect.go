@@ -36,24 +36,24 @@ type Report struct {
 
 // MemberInfo is one file of the archive. Kind is "" for a file whose name says nothing.
 type MemberInfo struct {
-	Path string
-	Kind string
-	Size int64
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+	Size int64  `json:"bytes"`
 }
 
 // StreamInfo is one engine of one core: bundles of the stream, descriptors and blocks of its list.
 type StreamInfo struct {
-	Path        string // without suffix
-	Bundles     int64
-	Descriptors int64
-	Blocks      int64
+	Path        string `json:"path"` // without suffix
+	Bundles     int64  `json:"bundles"`
+	Descriptors int64  `json:"descriptors"`
+	Blocks      int64  `json:"blocks"`
 }
 
 // VarTotal sums the variables of one type.
 type VarTotal struct {
-	Type  string
-	Count int64
-	Bytes int64
+	Type  string `json:"type"`
+	Count int64  `json:"count"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Members are told by pattern: prefixes differ between versions of the format.
@@ -96,21 +96,15 @@ func (r *Report) problem(format string, args ...any) {
 // It fails only when there is no archive at all; everything else that is wrong is listed in Problems. lim may be nil.
 func Inspect(r io.ReaderAt, size int64, lim *Limits) (*Report, error) {
 	rep := &Report{}
-	head := make([]byte, min(max(size, 0), HeaderSize+512))
-	n, err := r.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
+	head, at, err := locate(r, size)
+	if err != nil {
 		return nil, err
 	}
-	head = head[:n]
-	at := int64(0)
-	switch {
-	case isArchive(head): // first: an archive may well have a member where a payload would begin
+	if at == 0 {
 		rep.problem("no header: the file starts with the archive")
-	case len(head) > HeaderSize && isArchive(head[HeaderSize:]):
-		at, rep.HasHeader = HeaderSize, true
-		rep.readHeader(head[:HeaderSize], r, size)
-	default:
-		return nil, target.Errorf(target.User, "neff: no archive at byte %d or 0; this is not a NEFF", HeaderSize)
+	} else {
+		rep.HasHeader = true
+		rep.readHeader(head, r, size)
 	}
 	c := collector{rep: rep, streams: map[string]*StreamInfo{}, vars: map[string]*VarTotal{}}
 	arch, err := readArchive(io.NewSectionReader(r, at, size-at), size-at, lim.orDefault(), false, c.member)
@@ -121,6 +115,37 @@ func Inspect(r io.ReaderAt, size int64, lim *Limits) (*Report, error) {
 	c.finish()
 	return rep, nil
 }
+
+// Walk visits the members of any file of this shape in their order, with or without the header, as far as it can be read. It
+// stops at the first error of visit. lim may be nil.
+func Walk(r io.ReaderAt, size int64, lim *Limits, visit func(Member) error) error {
+	_, at, err := locate(r, size)
+	if err != nil {
+		return err
+	}
+	_, err = readArchive(io.NewSectionReader(r, at, size-at), size-at, lim.orDefault(), false, visit)
+	return err
+}
+
+// locate finds the archive: behind a header, or at the start of the file.
+func locate(r io.ReaderAt, size int64) (head []byte, at int64, err error) {
+	head = make([]byte, min(max(size, 0), HeaderSize+512))
+	n, err := r.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return nil, 0, err
+	}
+	head = head[:n]
+	switch {
+	case isArchive(head): // first: an archive may well have a member where a payload would begin
+		return head, 0, nil
+	case len(head) > HeaderSize && isArchive(head[HeaderSize:]):
+		return head[:HeaderSize], HeaderSize, nil
+	}
+	return nil, 0, target.Errorf(target.User, "neff: no archive at byte %d or 0; this is not a NEFF", HeaderSize)
+}
+
+// KindOf tells what a member is by its path, "" for a name that says nothing.
+func KindOf(path string) string { return kindOf(path) }
 
 func isArchive(b []byte) bool {
 	return len(b) >= 2 && b[0] == 0x1F && b[1] == 0x8B || len(b) >= 262 && string(b[257:262]) == "ustar"
