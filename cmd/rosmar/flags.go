@@ -1,0 +1,78 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rosmar-compiler/rosmar/codegen"
+)
+
+// targetFlag is the one flag of every verb that needs a machine.
+func targetFlag(cmd *cobra.Command, to *string, def, doc string) {
+	cmd.Flags().StringVar(to, "target", def, doc)
+	cmd.RegisterFlagCompletionFunc("target", cobra.FixedCompletions([]string{"trn1", "trn2", "trn3"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// compileFlags are the options of a compile, for the verbs that compile.
+func compileFlags(cmd *cobra.Command, o *codegen.Options) {
+	fs := cmd.Flags()
+	targetFlag(cmd, &o.Target, o.Target, "`NAME` of the machine: trn1, trn2 or trn3")
+	fs.IntVar(&o.OptLevel, "optlevel", o.OptLevel, "level; -1 is the default level, 2")
+	fs.StringVar(&o.Allocator, "allocator", o.Allocator, "allocator: coloring (default) or lsa")
+	fs.StringSliceVar(&o.Pass, "pass", nil, "run exactly these passes, `a,b,…`")
+	fs.StringSliceVar(&o.SkipPass, "skip-pass", nil, "leave these passes out, `a,b,…`")
+	fs.StringVar(&o.StartPass, "start-pass", "", "skip every `PASS` before this one")
+	fs.StringSliceVar(&o.PrintBefore, "print-before", nil, "print the program before these passes")
+	fs.StringSliceVar(&o.PrintAfter, "print-after", nil, "print the program after these passes")
+	fs.BoolVar(&o.PrintAfterAll, "print-after-all", false, "print the program after every pass")
+	fs.StringVar(&o.PrintFormat, "print-format", "rir", "what is printed: rir or json")
+	fs.StringVar(&o.DumpDir, "dump-dir", "", "print into numbered files of this `FOLDER`, not to standard error")
+	fs.BoolVar(&o.Verify, "enable-verifier", false, "check the program after every pass")
+	fs.BoolVar(&o.Simulate, "enable-birsim-after-all", false, "simulate the program after every pass: results must not change by a bit")
+	fs.IntVar(&o.SBBytes, "sb-bytes", 0, "bytes of SBUF a partition that the allocator may use; 0 is the machine's")
+	fs.IntVar(&o.PSUMBanks, "psum-banks", 0, "banks of PSUM that the allocator may use; 0 is the machine's")
+	fs.IntVar(&o.HBMGiB, "hbm-gib", 0, "GiB of HBM; 0 is the machine's")
+	fs.IntVar(&o.TileSBBytes, "tile-sb-bytes", 0, "bytes of SBUF a partition that tiles are planned for; 0 is 90 % of the machine's")
+	fs.Int64Var(&o.MaxInstructions, "max-instruction-limit", o.MaxInstructions, "refuse programs of more instructions, before they are built")
+	fs.IntVar(&o.NumSemaphores, "num-semaphores-per-queue", o.NumSemaphores, "completion semaphores of a queue set, 1 to 16")
+	for _, name := range []string{"pass", "skip-pass", "start-pass", "print-before", "print-after"} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(passNames(), cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+func passNames() []string {
+	var names []string
+	for _, p := range codegen.Registry() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// seedFlag gives weights that a model's file leaves out.
+func seedFlag(fs *pflag.FlagSet, to *uint64) {
+	fs.Uint64Var(to, "seed-weights", 0, "generate the weights that the file does not hold from this `SEED`; 0 leaves them out")
+}
+
+// timingFlag is --timing, --timing=table or --timing=json.
+func timingFlag(fs *pflag.FlagSet, to *string) {
+	fs.StringVar(to, "timing", "", "say where time and memory went, on standard error: `table` or json")
+	fs.Lookup("timing").NoOptDefVal = "table"
+}
+
+func checkTiming(verb, mode string) error {
+	switch mode {
+	case "", "table", "json":
+		return nil
+	}
+	return usagef(verb, "--timing=%s: table or json", mode)
+}
+
+// printTiming prints a profile in the form that was asked for.
+func (a *app) printTiming(mode string, p *codegen.Profile) {
+	switch mode {
+	case "json":
+		p.WriteJSON(a.talk())
+	case "table":
+		p.WriteTable(a.talk())
+	}
+}
