@@ -1,10 +1,11 @@
 package codegen
 
 import (
-	"github.com/rosmar-compiler/rosmar/ir"
+	"context"
+
+	"github.com/rosmar-compiler/rosmar/codegen/neff"
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 	"github.com/rosmar-compiler/rosmar/ir/target"
-	"github.com/rosmar-compiler/rosmar/ir/tile"
 )
 
 // Support is one operator or element type and what became of a small program that uses it: nil, or why it is refused.
@@ -124,11 +125,12 @@ func bitwise(b *graph.Builder, op graph.Op, _, _, _ graph.Node) graph.Node {
 	return b.Binary(op, i, b.Param("j", graph.S32, 4, 8))
 }
 
-// Operators tries every operator of the tensor graph on a small float32 program (integers where it is bitwise) and says which
-// are lowered for a generation. Operators of several cores and those that only carry control are left out where there is no
+// Operators compiles a small float32 program (integers where it is bitwise) for every operator of the tensor graph and says
+// which a generation takes. Operators of several cores and those that only carry control are left out where there is no
 // program to try.
 func Operators(g *target.Generation) []Support {
 	var out []Support
+	t := newTrier(g)
 	for op := graph.OpNone + 1; op < graph.NumOps; op++ {
 		if op == graph.OpOther {
 			continue
@@ -144,7 +146,7 @@ func Operators(g *target.Generation) []Support {
 				continue
 			}
 		}
-		out = append(out, Support{op.String(), try(g, func(b *graph.Builder) graph.Node {
+		out = append(out, Support{op.String(), t.try(func(b *graph.Builder) graph.Node {
 			x, y := b.Param("x", graph.F32, 4, 8), b.Param("y", graph.F32, 4, 8)
 			return use(b, op, x, y, b.Param("v", graph.F32, 1, 2, 6, 6))
 		})})
@@ -166,19 +168,33 @@ func Untried() []string {
 
 // Types tries every element type: as data that is moved, and in an addition.
 func Types(g *target.Generation) (moves, adds []Support) {
+	t := newTrier(g)
 	for d := graph.Bool; d <= graph.C128; d++ {
-		moves = append(moves, Support{d.String(), try(g, func(b *graph.Builder) graph.Node {
+		moves = append(moves, Support{d.String(), t.try(func(b *graph.Builder) graph.Node {
 			return b.Transpose(b.Param("x", d, 4, 8), 1, 0)
 		})})
-		adds = append(adds, Support{d.String(), try(g, func(b *graph.Builder) graph.Node {
+		adds = append(adds, Support{d.String(), t.try(func(b *graph.Builder) graph.Node {
 			return b.Add(b.Param("x", d, 4, 8), b.Param("y", d, 4, 8))
 		})})
 	}
 	return moves, adds
 }
 
-// try lowers a program of one operator.
-func try(gen *target.Generation, build func(*graph.Builder) graph.Node) error {
+// trier compiles programs of one operator, with one worker.
+type trier struct {
+	w   Worker
+	opt Options
+	buf neff.Buffer
+}
+
+func newTrier(gen *target.Generation) *trier {
+	t := &trier{opt: NewOptions()}
+	t.opt.Target = gen.Name
+	return t
+}
+
+// try compiles what build makes, down to the package.
+func (t *trier) try(build func(*graph.Builder) graph.Node) error {
 	var g graph.Graph
 	g.Name = "probe"
 	b := graph.Begin(&g, "probe")
@@ -189,11 +205,7 @@ func try(gen *target.Generation, build func(*graph.Builder) graph.Node) error {
 		return err
 	}
 	g.Entry = c
-	canon, err := graph.Canonical(&g)
-	if err != nil {
-		return err
-	}
-	var m ir.Module
-	_, err = tile.Lower(canon, gen, tile.Options{}, &m)
+	t.buf.Reset()
+	_, err = t.w.Compile(context.Background(), &Program{Name: "probe", Graph: &g}, &t.opt, &t.buf)
 	return err
 }
