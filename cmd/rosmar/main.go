@@ -48,7 +48,7 @@ func run(args []string) int {
 
 // app is what the verbs share: where they write, and how much.
 type app struct {
-	out      io.Writer // the product
+	out      *product
 	progress *progress // everything else: it owns standard error
 	verbose  bool
 	quiet    bool
@@ -56,7 +56,21 @@ type app struct {
 }
 
 func newApp(out io.Writer, errOut *os.File) *app {
-	return &app{out: out, progress: newProgress(errOut)}
+	p := newProgress(errOut)
+	return &app{out: &product{out, p}, progress: p}
+}
+
+// product is standard output; the progress line, which may be on the same terminal, makes way.
+type product struct {
+	io.Writer
+	progress *progress
+}
+
+func (p *product) Write(b []byte) (int, error) {
+	p.progress.mu.Lock()
+	defer p.progress.mu.Unlock()
+	p.progress.clear()
+	return p.Writer.Write(b)
 }
 
 // talk is standard error, with the progress line out of the way.

@@ -43,7 +43,7 @@ type output struct {
 // create begins an output; "-" is standard output.
 func (a *app) create(name string) (*output, error) {
 	if name == "-" {
-		if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if f, ok := a.out.Writer.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return nil, target.Errorf(target.User, "standard output is a terminal and this is no text; give -o FILE")
 		}
 		o := &output{to: a.out}
