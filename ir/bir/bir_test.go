@@ -224,3 +224,11 @@ func TestAll(t *testing.T) {
 	}
 	golden(t, "all.json", stable(t, m))
 }
+
+func float32s(v ...float32) []byte {
+	var b []byte
+	for _, f := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+	}
+	return b
+}

@@ -1,9 +1,11 @@
 // Package bir reads and writes BIR JSON, the tile-level IR as a file: three dialects in (D1 of early 2025, D2 of compiler
 // 2.24, D3 of 2.27), D2 out.
 //
-//	Read   one pass of tokens over the text, straight into the tables of ir.Module      read.go, function.go, inst.go,
-//	                                                                                    operand.go, expr.go, attr.go
-//	Write  sorted keys, one line a tensor or instruction, the same bytes every time     write.go, write_inst.go, spell.go
+//	Read   one pass of tokens over the text, straight into the tables of ir.Module      read.go, token.go, module.go,
+//	                                                                                    function.go, inst.go, operand.go,
+//	                                                                                    expr.go, attr.go, kept.go
+//	Write  sorted keys, one line a tensor or instruction, the same bytes every time     write.go, write_func.go,
+//	                                                                                    write_inst.go, spell.go
 //	IsBIR  whether a text looks like a module                                           sniff.go
 //	Executable, ConstFiles, Embed   what a compile has to know about a module read      semantic.go
 //
@@ -25,13 +27,22 @@
 // A repeated instruction name (D3, after unrolling) names two instructions; a reference means the nearest one before it, else
 // the first one after it. Writing appends .1, .2 … to the later ones and gives names to what has none.
 //
+// A loop binds the name of its axis inside of itself; an expression means the innermost. Version 1 expressions become those
+// of version 2, and D1's start_tensor_calc and stop_tensor_calc the accumulation flag: 1 or 4, plus 2.
+//
+// Unknown names are errors, but for what may stand in text that is kept: the producer of a wait can be a block of a queue,
+// and the blocks of a trigger are not looked up. Where no queues are listed, the names on instructions make them.
+//
+// DRAM dims that are not a pair become [1, bytes].
+//
 // # What the tables do not explain
 //
 // Unknown keys are kept with their values byte for byte and written back. The text is `"key":value`, an ir.KeyExtra
 // attribute of an instruction or an Extra list. A key that begins with "/" is a JSON pointer (RFC 6901) from the owner:
 // "/ins/0/access_shape" on an instruction, "/blocks/Block1/x" on a function, "/artifact_path" on a module. Without it the key
 // is a member of the owner itself, and of the attributes bag on a module or function. An element of a function's attributes
-// list is its JSON text alone.
+// list is its JSON text alone. Pointers into lists go stale when a pass changes the list; one beyond its end is dropped.
+// Executable finds members kept as text that a compile may not ignore.
 //
 // Keys of our own carry what the tables hold and the dialects do not: name and consts on the module, const, live, no_rotate,
 // spill_home, reload on a tensor, source and flags on an instruction, owner, direction, semaphore_base on a queue,

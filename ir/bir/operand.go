@@ -253,15 +253,14 @@ func (r *Reader) arg(o *operand, where extraWhere, index int) ir.Arg {
 	a := ir.Arg{Kind: o.kind, Dtype: o.dtype}
 	switch o.kind {
 	case ir.ArgAP:
-		l := r.placementOf(o)
-		if r.err != nil {
+		if o.owner != 0 && r.funcs.Get(o.owner) == 0 {
+			// The function with the placement follows.
+			ap := m.APs.Add(ir.APRow{Dtype: o.dtype})
+			r.abroad = append(r.abroad, lateOperand{ap, *o})
+			a.Ref = uint32(ap)
 			return a
 		}
-		row := ir.APRow{Loc: l, Dtype: o.dtype}
-		loc := m.Locs.At(l)
-		r.split(o, &row, loc)
-		r.walk(o, &row, loc)
-		if r.err == nil {
+		if row := r.physical(o); r.err == nil {
 			a.Ref = uint32(m.APs.Add(row))
 		}
 	case ir.ArgSym, ir.ArgSymPW, ir.ArgRegAP:
@@ -311,15 +310,32 @@ func (r *Reader) arg(o *operand, where extraWhere, index int) ir.Arg {
 	return a
 }
 
+// lateOperand is a pattern on a placement of a function that had not been read yet.
+type lateOperand struct {
+	ap ir.AP
+	o  operand
+}
+
+// physical is the row of a physical pattern.
+func (r *Reader) physical(o *operand) ir.APRow {
+	row := ir.APRow{Loc: r.placementOf(o), Dtype: o.dtype}
+	if r.err == nil {
+		loc := r.m.Locs.At(row.Loc)
+		r.split(o, &row, loc)
+		r.walk(o, &row, loc)
+	}
+	return row
+}
+
 // placementOf is the location of a physical pattern.
 func (r *Reader) placementOf(o *operand) ir.Loc {
 	m := r.m
 	var l ir.Loc
 	switch {
-	case o.owner != 0 && r.funcs.Get(o.owner) != r.fn:
+	case o.owner != 0 && (r.fn == 0 || r.funcs.Get(o.owner) != r.fn):
 		f := r.funcs.Get(o.owner)
 		if f == 0 {
-			r.fail(o.at, "memref_owner_func %q is no function that stands before this one", m.Names.String(o.owner))
+			r.fail(o.at, "memref_owner_func: there is no function %q", m.Names.String(o.owner))
 			return 0
 		}
 		if l = r.foreign.find(m, f, o.memref); l == 0 {
@@ -380,19 +396,19 @@ func (r *Reader) split(o *operand, a *ir.APRow, l *ir.LocRow) {
 	if !l.Space.OnChip() {
 		return
 	}
-	name := r.m.Names.String(l.Name)
 	pitch := l.Bytes / int64(o.dtype.Size())
+	name := func() string { return r.m.Names.String(l.Name) }
 	switch {
 	case o.npairs == 0:
-		r.fail(o.at, "a pattern on %q in %s needs a partition axis", name, l.Space)
+		r.fail(o.at, "a pattern on %q in %s needs a partition axis", name(), l.Space)
 	case pitch == 0:
-		r.fail(o.at, "a partition of %q has %d bytes and no room for a %s", name, l.Bytes, o.dtype)
+		r.fail(o.at, "a partition of %q has %d bytes and no room for a %s", name(), l.Bytes, o.dtype)
 	case o.offset < 0 || o.offset/pitch > 127:
-		r.fail(o.offsetAt, "the offset is %d; on %q it lies in [0, %d)", o.offset, name, int64(l.Parts)*pitch)
+		r.fail(o.offsetAt, "the offset is %d; on %q it lies in [0, %d)", o.offset, name(), int64(l.Parts)*pitch)
 	case o.pairs[0].Num > 128:
 		r.fail(o.apAt, "%d partitions; there are 128", o.pairs[0].Num)
 	case o.pairs[0].Num > 1 && int64(o.pairs[0].Step) != pitch:
-		r.fail(o.apAt, "the partition axis steps by %d; a partition of %q has %d elements of %s", o.pairs[0].Step, name, pitch, o.dtype)
+		r.fail(o.apAt, "the partition axis steps by %d; a partition of %q has %d elements of %s", o.pairs[0].Step, name(), pitch, o.dtype)
 	default:
 		a.Start, a.Off = uint8(o.offset/pitch), o.offset%pitch
 		a.Parts = uint16(o.pairs[0].Num)
@@ -418,19 +434,19 @@ func (r *Reader) walk(o *operand, a *ir.APRow, l *ir.LocRow) {
 			return
 		}
 	}
-	name := r.m.Names.String(l.Name)
+	name := func() string { return r.m.Names.String(l.Name) }
 	if l.Space.OnChip() {
 		pitch := l.Bytes / int64(a.Dtype.Size())
 		if lo < 0 || hi >= pitch {
-			r.fail(o.apAt, "the pattern walks elements %d to %d of a partition of %q, which has %d of %s", lo, hi, name, pitch, a.Dtype)
+			r.fail(o.apAt, "the pattern walks elements %d to %d of a partition of %q, which has %d of %s", lo, hi, name(), pitch, a.Dtype)
 		} else if int(a.Start)+int(a.Parts) > int(l.Parts) {
-			r.fail(o.apAt, "the pattern takes partitions %d to %d of %q, which has %d", a.Start, int(a.Start)+int(a.Parts)-1, name, l.Parts)
+			r.fail(o.apAt, "the pattern takes partitions %d to %d of %q, which has %d", a.Start, int(a.Start)+int(a.Parts)-1, name(), l.Parts)
 		}
 		return
 	}
 	size := l.Bytes * int64(l.Parts) / int64(a.Dtype.Size())
 	if lo < 0 || hi >= size {
-		r.fail(o.apAt, "the pattern walks elements %d to %d of %q, which has %d of %s", lo, hi, name, size, a.Dtype)
+		r.fail(o.apAt, "the pattern walks elements %d to %d of %q, which has %d of %s", lo, hi, name(), size, a.Dtype)
 	}
 }
 

@@ -30,23 +30,19 @@ func (s *speller) reset() { s.uses.Reset(); s.scope = 0 }
 // spell fills in what the objects are called, in their order. names and out go in step.
 func (s *speller) spell(names *arena.Names, prefix string, list []arena.Name, out []spelling) {
 	s.scope++
-	unnamed := false
 	for _, n := range list {
-		unnamed = unnamed || n == 0
 		s.uses.Set(n, use{scope: s.scope})
 	}
-	last := uint64(0)
-	if unnamed {
-		// Numbers beyond those that follow the prefix in a name of the scope are free, with any suffix.
-		for _, n := range list {
-			s.text = names.Append(s.text[:0], n)
-			last = max(last, numberAfter(s.text, prefix))
-		}
-	}
+	last := uint32(0)
 	for i, n := range list {
 		if n == 0 {
-			last++
-			out[i] = spelling{n: uint32(last)}
+			for {
+				last++
+				if s.text = appendInt(append(s.text[:0], prefix...), int64(last)); !s.used(names) {
+					break
+				}
+			}
+			out[i] = spelling{n: last}
 			continue
 		}
 		u := s.uses.Ptr(n)
@@ -57,8 +53,7 @@ func (s *speller) spell(names *arena.Names, prefix string, list []arena.Name, ou
 		}
 		for {
 			u.next++
-			s.text = appendInt(append(names.Append(s.text[:0], n), '.'), int64(u.next))
-			if x, ok := names.Lookup(string(s.text)); !ok || s.uses.Get(x).scope != s.scope {
+			if s.text = appendInt(append(names.Append(s.text[:0], n), '.'), int64(u.next)); !s.used(names) {
 				break
 			}
 		}
@@ -66,24 +61,9 @@ func (s *speller) spell(names *arena.Names, prefix string, list []arena.Name, ou
 	}
 }
 
-// maxNumber keeps numbers inside a spelling even when every object follows the largest.
-const maxNumber = 1 << 30
-
-// numberAfter is the number behind the prefix in a name, 0 when there is none. Larger numbers than maxNumber cannot be
-// those of a spelling.
-func numberAfter(name []byte, prefix string) uint64 {
-	if len(name) <= len(prefix) || string(name[:len(prefix)]) != prefix {
-		return 0
-	}
-	v := uint64(0)
-	for _, c := range name[len(prefix):] {
-		if c -= '0'; c > 9 || v > maxNumber {
-			break
-		}
-		v = v*10 + uint64(c)
-	}
-	if v > maxNumber {
-		return 0
-	}
-	return v
+// used reports whether an object of the scope has s.text as its own name. Two made-up names never meet: one with a suffix
+// differs in it or in what stands before, and one without has no point.
+func (s *speller) used(names *arena.Names) bool {
+	x, ok := names.Lookup(view(s.text))
+	return ok && s.uses.Get(x).scope == s.scope
 }

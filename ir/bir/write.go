@@ -390,6 +390,9 @@ func (w *Writer) later(key string) {
 func (w *Writer) module() {
 	m := w.m
 	top := w.takeExtras(nil, m.Extra, true)
+	if w.err != nil {
+		return
+	}
 	order, nki := w.functionOrder()
 	w.begin()
 	if m.Gen != nil {

@@ -140,7 +140,9 @@ func (w *Writer) function(f ir.Func) {
 	m := w.m
 	r := m.Funcs.At(f)
 	w.fn = f
-	w.fextras = w.takeExtras(w.fextras, r.Extra, true)
+	if w.fextras = w.takeExtras(w.fextras, r.Extra, true); w.err != nil {
+		return
+	}
 	slices.SortStableFunc(w.fextras, func(a, b extra) int { return cmp.Compare(a.owner, b.owner) })
 	w.begin()
 	w.later("allocations")
@@ -179,16 +181,18 @@ func (w *Writer) functionAttributes(flags ir.FuncFlag) {
 		}
 		w.put(w.fextras, "*")
 		for i := range w.fextras {
-			if x := &w.fextras[i]; x.elem {
-				w.startMember()
-				if x.value[0] == '"' {
-					w.str(x.value)
-				} else {
-					w.fail(target.User, "a function's attributes are names or members, not %s", x.value)
-				}
-				w.endKey()
-				w.bool(true)
+			x := &w.fextras[i]
+			if !x.elem {
+				continue
 			}
+			if x.value[0] != '"' {
+				w.fail(target.User, "a function's attributes are names or members, not %s", x.value)
+				continue
+			}
+			w.startMember()
+			w.str(x.value)
+			w.endKey()
+			w.bool(true)
 		}
 		w.end()
 		return
