@@ -137,6 +137,9 @@ func (a *app) compileAll(ctx context.Context, ins, outs []string, opt *codegen.O
 		return err
 	}
 	emit := func(i int, err error) {
+		if ctx.Err() != nil {
+			return // said once, at the end
+		}
 		if err != nil {
 			worst = max(worst, a.report(named(ins[i], err)))
 		} else if a.verbose {

@@ -62,3 +62,44 @@ func TestReadmeVerbs(t *testing.T) {
 		}
 	}
 }
+
+// Every command line of the help and the README has flags that exist.
+func TestExamples(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	for i, block := range strings.Split(string(b), "```") {
+		if i%2 == 1 {
+			text += block
+		}
+	}
+	root := newApp(os.Stdout, os.Stderr).root()
+	for _, c := range root.Commands() {
+		text += "\n" + c.Example
+	}
+	n := 0
+	for line := range strings.SplitSeq(text+"\n"+root.Example, "\n") {
+		for part := range strings.SplitSeq(line, " | ") {
+			part = strings.Replace(strings.TrimSpace(part), "go run ./cmd/rosmar ", "rosmar ", 1)
+			rest, ok := strings.CutPrefix(part, "rosmar ")
+			if !ok {
+				continue
+			}
+			args := strings.Fields(rest)
+			cmd, args, err := newApp(os.Stdout, os.Stderr).root().Find(args)
+			if err != nil || !cmd.HasParent() {
+				t.Errorf("%q: %v", part, err)
+				continue
+			}
+			if err := cmd.ParseFlags(args); err != nil {
+				t.Errorf("%q: %v", part, err)
+			}
+			n++
+		}
+	}
+	if n < 40 {
+		t.Errorf("%d command lines found; the search is broken", n)
+	}
+}

@@ -28,7 +28,7 @@ without a model is searched. Each case is compiled, its package run, and the out
 One line a case, and at the end "N passed, M failed, K skipped". A case whose operator or type rosmar does not take is skipped.`,
 		Example: `  rosmar test onnx/node/test_relu
   rosmar test onnx/ -j 4 --target trn1
-  rosmar test onnx/light --interleavings 3 --seed-weights 7`,
+  rosmar test onnx/light --interleavings 3 -v`,
 		Args: inputsArg(1, "a folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := usage("test", opt.Check()); err != nil {
