@@ -9,16 +9,17 @@ import (
 
 // emitter is the part of the state that instructions are made with.
 type emitter struct {
-	budget    int64 // bytes a partition that plans may use
-	taken     arena.Column[arena.Name, bool]
-	sources   arena.Column[graph.Node, arena.Name]
-	ext       arena.Column[val, bool]   // read outside its unit
-	homed     arena.Column[val, bool]   // stored in DRAM by its unit
-	stays     arena.Column[val, uint32] // its row of residents
-	residents []resident
-	seq       uint32
-	actSet    int  // resident table set
-	flip      bool // which engine evicts next
+	budget     int64 // bytes a partition that plans may use
+	taken      arena.Column[arena.Name, bool]
+	sources    arena.Column[graph.Node, arena.Name]
+	ext        arena.Column[val, bool]   // read outside its unit
+	homed      arena.Column[val, bool]   // stored in DRAM by its unit
+	stays      arena.Column[val, uint32] // its row of residents
+	residents  []resident
+	seq        uint32
+	actSet     int // resident table set
+	identities [target.NumDtypes]ir.Loc
+	flip       bool // which engine evicts next
 
 	counting bool // count what would be emitted
 	count    count
@@ -280,6 +281,10 @@ func (l *lowering) prepare(u *unit) {
 	}
 	l.plan = planTiles(d, height, width)
 	u.plan = l.plan
+	if u.kind == unitDot {
+		l.pointTurned(&l.dt.a, groupP)
+		l.pointTurned(&l.dt.b, groupF)
+	}
 	u.need = l.columnBytes(u, l.valsOf(u))*min(width, l.plan.cols) + l.operandBytes(u, min(width, l.plan.cols))
 	l.outer, l.outerAt = l.outer[:0], l.outerAt[:0]
 	for i := range d.n {

@@ -229,7 +229,11 @@ func (l *lowering) halves(x ir.Arg, wide bool) ir.Arg {
 func (l *lowering) emitIota(t *tile, v val, out ir.Arg) {
 	d := &l.u.dom
 	whole := dense(v, l.shapeOf(v))
-	w := d.conform(&whole, nil)
+	var skip *[maxRank]bool
+	if l.vals.At(v).row {
+		skip = &d.red
+	}
+	w := d.conform(&whole, skip)
 	part := joined(axesOf(d, &w, t, l.partAxes[:0], groupP))
 	if len(part) > 1 {
 		l.unsupported(l.cur, "counting along a cut axis is not lowered")
@@ -241,8 +245,10 @@ func (l *lowering) emitIota(t *tile, v val, out ir.Arg) {
 		base += t.p0 * mult
 	}
 	var pattern []int64
-	for _, a := range joined(axesOf(d, &w, t, l.freeAxes[:0], groupF)) {
-		pattern = append(pattern, a.mem, a.n)
+	if !l.vals.At(v).row {
+		for _, a := range joined(axesOf(d, &w, t, l.freeAxes[:0], groupF)) {
+			pattern = append(pattern, a.mem, a.n)
+		}
 	}
 	if len(pattern) == 0 {
 		pattern = []int64{0, 1}

@@ -21,11 +21,12 @@ const DefaultMaxInstructions = 4_000_000
 
 // Stats is what a lowering emitted.
 type Stats struct {
-	Insts   int64
-	Matmuls int64
-	Loaded  int64 // DRAM bytes read, copies included
-	Saved   int64 // DRAM bytes written
-	DRAM    int64 // bytes of all DRAM tensors
+	Insts      int64
+	Matmuls    int64
+	Transposes int64 // products with the identity, not among Matmuls
+	Loaded     int64 // DRAM bytes read, copies included
+	Saved      int64 // DRAM bytes written
+	DRAM       int64 // bytes of all DRAM tensors
 
 	// Descriptors is the element descriptors of all transfers; one holds four axes a side.
 	Descriptors int64

@@ -36,6 +36,9 @@ type dotOperand struct {
 	// A value that stays in SBUF with K on its partitions is read where it lies.
 	stays bool
 	at    reached
+	// One whose contraction runs along the free axis is turned by the array: loaded as rows, or read as rows where it stays.
+	turned bool
+	rows   bool
 }
 
 // startDot prepares the operands and gives the width of a chunk.
@@ -44,7 +47,7 @@ func (l *lowering) startDot(u *unit, width int64) int64 {
 	info := &l.dots[l.vals.At(u.root).aux]
 	t := &l.dt
 	*t = dotTiles{k: info.k, kt: (info.k + 127) / 128}
-	t.a = l.dotOperand(d, &info.a, info.nb, info.nb+info.nm, d.outside(groupB, groupP))
+	t.a = l.dotOperand(d, &info.a, info.nb+info.nm, groupP)
 	// b lies as batch, k, n: take k out.
 	perm := make([]int64, 0, maxRank)
 	for i := range int64(info.b.n) {
@@ -56,7 +59,7 @@ func (l *lowering) startDot(u *unit, width int64) int64 {
 		perm = append(perm, int64(info.nb+i))
 	}
 	b := info.b.permuted(perm)
-	t.b = l.dotOperand(d, &b, info.nb, int(info.b.n)-info.nk, d.outside(groupB, groupF))
+	t.b = l.dotOperand(d, &b, int(info.b.n)-info.nk, groupF)
 	n := d.freeElems()
 	blockB := t.kt * int64(t.b.dt.Size())
 	blockA := t.kt * 128 * int64(t.a.dt.Size())
@@ -82,7 +85,8 @@ func (l *lowering) startDot(u *unit, width int64) int64 {
 }
 
 // dotOperand takes the operand apart: axes [0, free) over the domain, the rest contracted.
-func (l *lowering) dotOperand(d *domain, v *view, _, free int, skip [maxRank]bool) dotOperand {
+func (l *lowering) dotOperand(d *domain, v *view, free int, g group) dotOperand {
+	skip := d.outside(groupB, g)
 	r := l.vals.At(v.root)
 	own := view{root: v.root, off: v.off}
 	for i := range free {
@@ -95,6 +99,7 @@ func (l *lowering) dotOperand(d *domain, v *view, _, free int, skip [maxRank]boo
 	if s := l.staysAt(v.root); s != nil {
 		o.at, o.stays = s.reachDot(d, &o, &skip, l.dt.k)
 	}
+	o.turned = !o.stays && l.turns(d, &o, g)
 	return o
 }
 
@@ -135,8 +140,12 @@ func (l *lowering) loadK(o *dotOperand, off int64, k0, kn int64, free []axis) {
 func (l *lowering) loadA(t *tile, k0, kn int64) {
 	o := &l.dt.a
 	d := &l.u.dom
-	if o.stays {
+	switch {
+	case o.stays:
 		l.pointDot(t, o, k0, groupP, t.p0)
+		return
+	case o.turned:
+		l.loadTurned(t, o, groupP, k0, kn, t.p0, t.pn)
 		return
 	}
 	o.cols = t.pn
@@ -171,8 +180,12 @@ func (l *lowering) loadBoxes(o *dotOperand, off, k0, kn int64, rows []box) {
 func (l *lowering) loadB(t *tile, k0, kn, c0, n int64) {
 	o := &l.dt.b
 	d := &l.u.dom
-	if o.stays {
+	switch {
+	case o.stays:
 		l.pointDot(t, o, k0, groupF, c0)
+		return
+	case o.turned:
+		l.loadTurned(t, o, groupF, k0, kn, c0, n)
 		return
 	}
 	o.cols = n

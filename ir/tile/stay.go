@@ -154,12 +154,10 @@ func (l *lowering) chooseResidents() {
 
 // noteRoot reports the operands of a unit's root that could be read in SBUF, with the question whether they can.
 func (l *lowering) noteRoot(u *unit, note func(v val, can func(r *resident) bool)) {
-	d := &u.dom
 	switch u.kind {
 	case unitDot:
-		a, b := d.outside(groupB, groupP), d.outside(groupB, groupF)
-		note(l.dt.a.root, func(r *resident) bool { _, ok := r.reachDot(d, &l.dt.a, &a, l.dt.k); return ok })
-		note(l.dt.b.root, func(r *resident) bool { _, ok := r.reachDot(d, &l.dt.b, &b, l.dt.k); return ok })
+		note(l.dt.a.root, func(r *resident) bool { return l.canReadDot(r, &l.dt.a, groupP) })
+		note(l.dt.b.root, func(r *resident) bool { return l.canReadDot(r, &l.dt.b, groupF) })
 	case unitConv:
 		info := &l.convs[l.vals.At(u.root).aux]
 		note(info.x.root, func(r *resident) bool { _, ok := l.ct.reach(r, info); return ok })
@@ -171,6 +169,43 @@ func (l *lowering) noteRoot(u *unit, note func(v val, can func(r *resident) bool
 			return ok
 		})
 	}
+}
+
+// canReadDot reports an operand that a product can take from SBUF: with K on partitions, or with its rows there.
+func (l *lowering) canReadDot(r *resident, o *dotOperand, g group) bool {
+	d := &l.u.dom
+	skip := d.outside(groupB, g)
+	if _, ok := r.reachDot(d, o, &skip, l.dt.k); ok {
+		return true
+	}
+	_, ok := l.reachTurned(r, o, g)
+	return ok
+}
+
+// reachTurned finds the rows of an operand that the array turns, in blocks that fall on whole partition tiles.
+func (l *lowering) reachTurned(r *resident, o *dotOperand, g group) (reached, bool) {
+	d := &l.u.dom
+	if !l.turns(d, o, g) {
+		return reached{}, false
+	}
+	n := int64(1)
+	for i := range d.n {
+		if d.grp[i] == g {
+			n *= d.dims[i]
+		}
+	}
+	if g == groupF && l.u.plan.chunks > 1 {
+		inner := l.u.plan.step
+		for i := l.u.plan.split + 1; i < d.n; i++ {
+			if d.grp[i] == groupF {
+				inner *= d.dims[i]
+			}
+		}
+		if inner%128 != 0 {
+			return reached{}, false
+		}
+	}
+	return r.reachRows(d, o, g, min(128, n))
 }
 
 // room keeps, for every unit, the bytes a partition that are left beside its tiles: a tree of minima with additions that

@@ -89,7 +89,7 @@ func (l *lowering) place(v val) {
 	for _, a := range l.argsOf(v) {
 		last = max(last, l.vals.At(a.root).unit)
 	}
-	if last == 0 {
+	if last == 0 && l.vals.At(v).op != vIota {
 		last = unitID(len(l.units) - 1)
 		if l.units[last].kind != unitRegion {
 			last = 0
@@ -99,7 +99,7 @@ func (l *lowering) place(v val) {
 		return
 	}
 	r := l.vals.At(v)
-	u := unit{kind: unitRegion}
+	u := unit{kind: unitRegion, rigid: r.op == vIota} // numbers run along one axis
 	if r.op == vReduce {
 		a := &l.argsOf(v)[0]
 		u.dom = newDomain(a.shape())
