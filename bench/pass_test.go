@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rosmar-compiler/rosmar/codegen/lower"
+	"github.com/rosmar-compiler/rosmar/dma"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/verify"
+	"github.com/rosmar-compiler/rosmar/memalloc"
+	"github.com/rosmar-compiler/rosmar/ssa/deps"
+	"github.com/rosmar-compiler/rosmar/ssa/sched"
+)
+
+// BenchmarkPass runs single passes on the modules that the passes before them leave. What a pass changes is put back outside
+// the clock.
+func BenchmarkPass(b *testing.B) {
+	for _, model := range []string{big, "zoo:resnet50"} {
+		for _, p := range []struct {
+			pass  string
+			start func(m *ir.Module, f ir.Func) (run func() error)
+		}{
+			{"birverifier", func(m *ir.Module, _ ir.Func) func() error {
+				return func() error { return verify.Module(m, target.Bug) }
+			}},
+			{"build_fdeps", func(m *ir.Module, f ir.Func) func() error {
+				var w deps.Workspace
+				return func() error { return deps.Build(m, f, &w) }
+			}},
+			{"post_sched", func(m *ir.Module, f ir.Func) func() error {
+				var w sched.Workspace
+				return func() error { _, err := sched.Schedule(m, f, &w); return err }
+			}},
+			{"legalize_mm_accumulation_groups", func(m *ir.Module, f ir.Func) func() error {
+				var w sched.Workspace
+				return func() error { return sched.LegalizeGroups(m, f, &w) }
+			}},
+			{"alloc_queues", func(m *ir.Module, f ir.Func) func() error {
+				var w dma.Workspace
+				return func() error { return dma.AssignQueues(m, f, dma.Options{}, &w) }
+			}},
+			{"lower_sync", func(m *ir.Module, f ir.Func) func() error {
+				var w lower.SyncSpace
+				return func() error { _, err := lower.Sync(m, f, &w); return err }
+			}},
+		} {
+			b.Run(p.pass+"/"+spell(model), func(b *testing.B) {
+				c, n := until(b, model, p.pass)
+				m := &c.module
+				undo := remember(m)
+				run := p.start(m, m.Entry)
+				must(b, run())
+				b.ReportAllocs()
+				for b.Loop() {
+					b.StopTimer()
+					undo()
+					b.StartTimer()
+					must(b, run())
+				}
+				rate(b, float64(n), "inst/s")
+			})
+		}
+	}
+}
+
+// BenchmarkAllocate places every location of a memory anew; over-bound is the highest byte or bank in use over the most that
+// is live at once.
+func BenchmarkAllocate(b *testing.B) {
+	type place = func(*ir.Module, ir.Func, *memalloc.Workspace, memalloc.Options) (memalloc.Metrics, error)
+	for _, model := range []string{big, "zoo:resnet50"} {
+		for _, p := range []struct {
+			pass string
+			run  place
+		}{{"coloring_allocator_psum", memalloc.PSUM}, {"coloring_allocator_sb", memalloc.SB}, {"coloring_allocator_dram", memalloc.DRAM}} {
+			b.Run(p.pass+"/"+spell(model), func(b *testing.B) {
+				c, _ := until(b, model, p.pass)
+				m := &c.module
+				undo := remember(m)
+				var w memalloc.Workspace
+				r, err := p.run(m, m.Entry, &w, memalloc.Options{})
+				must(b, err)
+				if r.Spilled > 0 {
+					b.Fatalf("%d spilled: a second run would meet another module", r.Spilled)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					b.StopTimer()
+					undo()
+					b.StartTimer()
+					_, err := p.run(m, m.Entry, &w, memalloc.Options{})
+					must(b, err)
+				}
+				rate(b, float64(r.Nodes), "locs/s")
+				if bound := r.PeakDemand / 100 * float64(r.Capacity); bound > 0 {
+					b.ReportMetric(float64(r.HighWater)/bound, "over-bound")
+				}
+			})
+		}
+	}
+}
+
+// remember gives a function that puts back what passes change in place: placements, engines, queues, flags and orders.
+// Attributes that become final only once (group flags) come out the same again.
+func remember(m *ir.Module) func() {
+	locs, insts, blocks, funcs := slices.Clone(m.Locs.Rows()), slices.Clone(m.Insts.Rows()), slices.Clone(m.Blocks.Rows()), slices.Clone(m.Funcs.Rows())
+	orders := make([][]ir.Inst, len(blocks))
+	for b := 1; b < len(blocks); b++ {
+		orders[b] = slices.Clone(m.OrderOf(ir.Block(b)))
+	}
+	return func() {
+		copy(m.Locs.Rows(), locs)
+		copy(m.Insts.Rows(), insts)
+		copy(m.Blocks.Rows(), blocks)
+		copy(m.Funcs.Rows(), funcs)
+		for b := 1; b < len(blocks); b++ {
+			copy(m.OrderOf(ir.Block(b)), orders[b])
+		}
+	}
+}
