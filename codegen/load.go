@@ -134,19 +134,15 @@ func Parse(data []byte, name, dir string) (*Program, error) {
 		if err := onnx.Read(data, dir, p.Graph); err != nil {
 			return nil, err
 		}
-	case FormatBIR, FormatRIR:
+	case FormatBIR:
 		p.Format, p.Module = format, &ir.Module{}
-		read := ir.Parse
-		if format == FormatBIR {
-			read = bir.Read
-		}
-		if err := read(data, p.Module); err != nil {
+		if err := readBIR(data, dir, p.Module); err != nil {
 			return nil, err
 		}
-		if p.Module.Gen != nil {
-			if err := verify.Module(p.Module, target.User); err != nil {
-				return nil, err
-			}
+	case FormatRIR:
+		p.Format, p.Module = format, &ir.Module{}
+		if err := ir.Parse(data, p.Module); err != nil {
+			return nil, err
 		}
 	default:
 		if IsPackage(data) {
@@ -154,10 +150,44 @@ func Parse(data []byte, name, dir string) (*Program, error) {
 		}
 		return nil, target.Errorf(target.User, "is neither HLO text, ONNX, BIR JSON nor text IR (first bytes %q)", data[:min(16, len(data))])
 	}
+	if p.Module != nil && p.Module.Gen != nil {
+		if err := verify.Module(p.Module, target.User); err != nil {
+			return nil, err
+		}
+	}
 	if p.Graph != nil && p.Graph.Name == "" {
 		p.Graph.Name = p.Name
 	}
 	return p, nil
+}
+
+// readBIR reads a JSON module whose constants may lie in .npy files of its folder. What the tables do not say and an
+// instruction cannot do without is refused.
+func readBIR(data []byte, dir string, m *ir.Module) error {
+	if err := bir.Read(data, m); err != nil {
+		return err
+	}
+	if err := bir.Executable(m); err != nil {
+		return err
+	}
+	for s, file := range bir.ConstFiles(m) {
+		name := m.Names.String(m.Sets.At(s).Name)
+		if dir == "" || !filepath.IsLocal(file) {
+			return target.Errorf(target.User, "constant %q: its file %q must lie in the folder of the module", name, file)
+		}
+		b, err := ReadInput(filepath.Join(dir, file))
+		if err != nil {
+			return target.Errorf(target.User, "constant %q: %w", name, err)
+		}
+		a, err := neff.ParseNPY(b)
+		if err != nil {
+			return target.Errorf(target.User, "constant %q: %s: %w", name, file, err)
+		}
+		if err := bir.Embed(m, s, a.Data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sniff tells formats by content; the suffix decides where content does not.
