@@ -263,7 +263,7 @@ func (l *lowering) prepare(u *unit) {
 	l.bind(u)
 	l.findForms()
 	d := &u.dom
-	width := max(1, min(maxColumns, l.budget/2/l.columnBytes(u, l.valsOf(u))))
+	width := max(1, min(l.widest(l.valsOf(u)), l.budget/2/l.columnBytes(u, l.valsOf(u))))
 	if u.fullRow {
 		width = max(width, d.freeElems())
 	}
@@ -293,7 +293,7 @@ func (l *lowering) prepare(u *unit) {
 		}
 	}
 	// Partial reductions finish a row before the next one starts.
-	l.rowsOuter = u.hasRed && l.plan.chunks > 1
+	l.rowsOuter = l.plan.chunks > 1 && (u.hasRed || u.kind == unitWindow && l.wins[l.vals.At(u.root).aux].kind == winScan)
 }
 
 // runTiles emits the tiles of the current unit.
@@ -386,6 +386,9 @@ func (l *lowering) emitTile(t *tile) {
 			}
 		case evictor > 0 && i == evictor:
 			l.emitRoot(t, 0, i)
+		case r.op == vTopIndex:
+			l.newTile(i, t, t.w)
+			l.copyTo(l.cols(l.wt.index, target.Uint32, t.pn, 0, t.w), l.made(i, t, 0, t.w), false)
 		case r.op == vReduce && partial:
 			l.reducePart(t, i)
 			continue

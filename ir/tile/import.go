@@ -15,11 +15,12 @@ func (l *lowering) importGraph() {
 	for i := range c.Count {
 		n := c.First + graph.Node(i)
 		l.cur = n
-		if g.Types.At(g.Nodes.At(n).Type).Dtype == graph.Tuple {
-			if op := g.Op(n); op != graph.OpTopK {
-				l.unsupported(n, "several results are not lowered")
+		if g.IsTuple(g.Nodes.At(n).Type) {
+			l.several(n)
+			if l.err != nil {
 				return
 			}
+			continue
 		}
 		if len(g.Dims(n)) > maxRank {
 			l.unsupported(n, "rank %d is above %d", len(g.Dims(n)), maxRank)
@@ -45,6 +46,21 @@ func (l *lowering) importGraph() {
 			l.vals.At(v.root).uses++
 		}
 		l.outs = append(l.outs, output{name: o.Name, v: v, dt: dt, node: o.Node})
+	}
+}
+
+// several imports an operator with several results.
+func (l *lowering) several(n graph.Node) {
+	switch l.g.Op(n) {
+	case graph.OpTopK:
+		vals, idx := l.topK(n)
+		l.tuples[n] = []view{vals, idx}
+	case graph.OpBatchNormTraining:
+		if l.in(n, 0).root != 0 {
+			l.tuples[n] = l.batchNormTraining(n)
+		}
+	default:
+		l.unsupported(n, "several results are not lowered")
 	}
 }
 
@@ -102,6 +118,11 @@ func (l *lowering) importNode(n graph.Node) view {
 		return l.norm(n)
 	}
 	switch op {
+	case graph.OpGetTupleElement:
+		parts := l.tuples[g.Operands(n)[0]]
+		if k := g.Int(n, graph.AttrIndex, 0); k < int64(len(parts)) {
+			return parts[k]
+		}
 	case graph.OpAddDependency, graph.OpDomain:
 		return l.in(n, 0)
 	case graph.OpCustomCall:

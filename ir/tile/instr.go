@@ -269,6 +269,10 @@ func (l *lowering) emitReduce(t *tile, i int) {
 	l.newTile(i, t, 1)
 	r := l.vals.At(l.valsOf(l.u)[i])
 	x := l.operand(t, i, 0, 0, t.w, ir.Arg{})
+	if r.rev1 {
+		l.emitArg(t, i, x.arg)
+		return
+	}
 	l.reduceOp(r.op0, x.arg, l.made(i, t, 0, 1))
 }
 
@@ -293,9 +297,17 @@ func (l *lowering) reducePart(t *tile, i int) {
 	r := l.vals.At(l.valsOf(l.u)[i])
 	dt := stripType(r)
 	if t.chunk == 0 {
-		l.locs[i] = made{strip: l.sb(l.tileName(r.src), dt, int(t.pn), l.plan.chunks)}
+		n := l.plan.chunks
+		if r.rev1 {
+			n *= 2 // largest elements, and positions
+		}
+		l.locs[i] = made{strip: l.sb(l.tileName(r.src), dt, int(t.pn), n)}
 	}
 	x := l.operand(t, i, 0, 0, t.w, ir.Arg{})
+	if r.rev1 {
+		l.argPart(t, i, x.arg)
+		return
+	}
 	l.reduceOp(r.op0, x.arg, l.cols(l.locs[i].strip, dt, t.pn, t.chunk, 1))
 }
 
@@ -304,5 +316,9 @@ func (l *lowering) reduceStrip(t *tile, i int) {
 	r := l.vals.At(l.valsOf(l.u)[i])
 	strip := l.locs[i].strip
 	l.newTile(i, t, 1)
+	if r.rev1 {
+		l.argStrip(t, i, strip)
+		return
+	}
 	l.reduceOp(r.op0, l.cols(strip, stripType(r), t.pn, 0, l.plan.chunks), l.made(i, t, 0, 1))
 }

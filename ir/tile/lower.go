@@ -70,6 +70,7 @@ func Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (S
 func newLowering(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) *lowering {
 	l := &lowering{g: g, gen: gen, opt: opt, m: m}
 	l.byView = map[inputKey]int{}
+	l.tuples = map[graph.Node][]view{}
 	l.budget = opt.TileSBBytes
 	if l.budget <= 0 {
 		l.budget = int64(gen.SBUsable()) * 9 / 10

@@ -155,3 +155,34 @@ func TestConstantWeights(t *testing.T) {
 		}
 	}
 }
+
+func TestRowOperations(t *testing.T) {
+	for _, dims := range [][]int64{{5}, {3, 9}, {130, 7}, {2, 3, 300}, {4, 1, 6}} {
+		for ax := range dims {
+			for _, sb := range []int64{0, 640} {
+				agree(t, model(t, func(b *B) []N {
+					x := b.Param("x", graph.F32, dims...)
+					q := b.Convert(b.Mul(x, b.Like(x, 3)), graph.S8) // with many equal elements
+					return []N{b.ArgMax(x, ax, false, graph.S64), b.ArgMin(x, ax, true, graph.S32), b.ArgMax(q, ax, false, graph.S32), b.ArgMax(q, ax, true, graph.S64),
+						b.CumSum(x, ax, false, false), b.CumSum(x, ax, true, true), b.CumSum(b.Transpose(x, reversedAxes(len(dims))...), ax, false, true)}
+				}), Options{TileSBBytes: sb})
+			}
+		}
+		last := dims[len(dims)-1]
+		for _, k := range []int64{1, min(5, last), min(11, last), last} {
+			agree(t, model(t, func(b *B) []N {
+				x := b.Param("x", graph.F32, dims...)
+				v, i := b.TopK(x, k, true, graph.S64)
+				w, j := b.TopK(x, k, false, graph.S32)
+				return []N{v, i, b.Unary(graph.OpNeg, w), j}
+			}), Options{})
+		}
+	}
+}
+
+func reversedAxes(n int) (p []int64) {
+	for i := n - 1; i >= 0; i-- {
+		p = append(p, int64(i))
+	}
+	return p
+}

@@ -21,6 +21,7 @@ type lowering struct {
 	ints   arena.Pool[int64]
 	own    arena.Pool[byte]               // data of constants made here
 	nodes  arena.Column[graph.Node, view] // result of each model operator; root 0: it has no elements
+	tuples map[graph.Node][]view          // results of operators that have several
 	consts []constant
 	dots   []dotInfo
 	convs  []convInfo

@@ -15,7 +15,7 @@ func (l *lowering) sequence() []val {
 		for _, a := range l.args.Of(r.args) {
 			depth[v] = max(depth[v], depth[a.root])
 		}
-		if r.op > vReduce {
+		if r.op > vReduce && r.op != vTopIndex {
 			depth[v]++
 		}
 	}

@@ -15,6 +15,10 @@ type windowInfo struct {
 	ws   []graph.Window
 	init float32 // what the padding and the holes of a dilated operand hold
 	out  []int64
+
+	kind      winKind
+	axis      int  // of rows that are sorted or summed
+	exclusive bool // sums leave the element itself out
 }
 
 func (l *lowering) reduction(n graph.Node) view {
@@ -25,6 +29,10 @@ func (l *lowering) reduction(n graph.Node) view {
 		return l.reduceWindow(n)
 	case graph.OpAvgPool:
 		return l.avgPool(n)
+	case graph.OpArgMax, graph.OpArgMin:
+		return l.argReduce(n)
+	case graph.OpCumSum:
+		return l.cumSum(n)
 	}
 	l.unsupported(n, "the operator is not lowered")
 	return view{}

@@ -60,6 +60,10 @@ func (l *lowering) formUnits() {
 		switch {
 		case r.op.elementwise() || r.op == vReduce:
 			l.place(v)
+		case r.op == vTopIndex:
+			r.unit = l.vals.At(l.argsOf(v)[0].root).unit
+			u := &l.units[r.unit]
+			u.list = append(u.list, v)
 		default:
 			l.startRoot(v)
 		}
@@ -281,7 +285,7 @@ func (l *lowering) startRoot(v val) {
 		for i, w := range info.ws {
 			u.dom.dims[i] = info.out[i]
 			u.dom.grp[i] = groupP
-			if !trivialWindow(w) {
+			if !trivialWindow(w) || info.kind != winFold && i == info.axis {
 				u.dom.grp[i] = groupF
 			}
 		}
@@ -299,10 +303,20 @@ func (l *lowering) rowFits(u *unit) bool {
 			cols *= u.dom.dims[i]
 		}
 	}
-	if cols > maxColumns {
+	if cols > l.widest(u.list) {
 		return false
 	}
 	return cols*l.columnBytes(u, u.list) <= l.budget*3/4
+}
+
+// widest is the columns that every instruction of the values can take.
+func (l *lowering) widest(list []val) int64 {
+	for _, v := range list {
+		if r := l.vals.At(v); r.op == vReduce && r.rev1 {
+			return maxTop
+		}
+	}
+	return maxColumns
 }
 
 // maxColumns bounds the elements a partition of one instruction.

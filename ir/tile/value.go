@@ -37,8 +37,10 @@ const (
 	vReduce // folds axes of x with op0
 	vDot
 	vConv
-	vWindow // folds windows of x with op0
+	vWindow // folds windows of x with op0, sorts or sums its rows
 	vPieces // written piece by piece
+
+	vTopIndex // where the elements of a sorted row were: made with the row
 )
 
 // elementwise reports values that may join any unit over the same elements.

@@ -159,6 +159,10 @@ type windowTiles struct {
 	part  []axis
 	stays *reached
 	bytes int64 // a partition, of a map
+
+	index   ir.Loc // positions of the sorted elements of a tile
+	carry   ir.Loc // sums of the chunk before
+	carryAt int64
 }
 
 // startWindow gives the width of a chunk.
@@ -205,8 +209,16 @@ func (l *lowering) emitWindow(t *tile, i int) {
 	w := &l.wt
 	mapOf(w.spans, t)
 	in := l.loadMap(info.x.root, tileOffMap(d, &info.x, t), w.part, t.p0, t.pn, w.spans, info.init, w.stays)
-	l.newTile(i, t, t.w)
 	inType := l.vals.At(info.x.root).dt
+	switch info.kind {
+	case winTop:
+		l.emitTop(t, i, in, inType)
+		return
+	case winScan:
+		l.emitScan(t, i, in, inType)
+		return
+	}
+	l.newTile(i, t, t.w)
 	out := l.made(i, t, 0, t.w)
 	// All windows at once where the pattern allows and little is read twice.
 	var outer, inner []ir.Pair
