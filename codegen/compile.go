@@ -97,6 +97,9 @@ func (w *Worker) begin(p *Program, res *Result) error {
 		if w.m.Gen != w.gen {
 			return target.Errorf(target.User, "the module is for %s and the target is %s; give --target %s", w.m.Gen.Name, w.gen.Name, w.m.Gen.Name)
 		}
+		if w.m.Name == 0 {
+			w.m.Name = w.m.Names.Intern(p.Name)
+		}
 		return nil
 	}
 	if w.Progress != nil {
