@@ -120,7 +120,7 @@ func (l *lowering) layOutPieces(u *unit, layout func(v val) *resident) {
 		d.n++
 	}
 	u.dom = d
-	u.plan = planTiles(&u.dom, 128, math.MaxInt32)
+	u.plan = planTiles(&u.dom, 128, math.MaxInt32, 0)
 }
 
 // fillChip fills a value in SBUF with one repeated element.

@@ -181,8 +181,8 @@ func (r *resident) groupOf(step int64) (group, bool) {
 func (l *lowering) valsOf(u *unit) []val { return l.order[u.first : u.first+u.count] }
 
 // planTiles cuts the domain of a unit whose layout is chosen: rows in tiles of at most height partitions, columns in chunks of
-// at most width positions.
-func planTiles(d *domain, height, width int64) plan {
+// at most width positions, of about one size; with bank, in whole banks of so many columns where they can be.
+func planTiles(d *domain, height, width, bank int64) plan {
 	p := plan{rows: 1, height: height, cols: 1, split: -1, chunks: 1}
 	for i := range d.n {
 		switch d.grp[i] {
@@ -210,9 +210,17 @@ func planTiles(d *domain, height, width int64) plan {
 			continue
 		}
 		p.split = i
-		p.step = max(1, width/inner)
-		n := (d.dims[i] + p.step - 1) / p.step
+		most := max(1, width/inner)
+		n := (d.dims[i] + most - 1) / most
 		p.step = (d.dims[i] + n - 1) / n
+		if q := bank / inner; q > 1 {
+			if up := (p.step + q - 1) / q * q; up <= most {
+				p.step = up
+			} else if most >= q {
+				p.step = most / q * q
+			}
+			n = (d.dims[i] + p.step - 1) / p.step
+		}
 		p.chunks *= n
 	}
 	return p

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/graph"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -13,8 +14,8 @@ import (
 // Groups are packed: pack of them share one product whose stationary operand is block diagonal. A group of one input channel
 // is no product: the Vector engine multiplies and adds each tap.
 type convTiles struct {
-	spans     []span // in the order of the domain's axes
-	tap       []axis // the window in the weights: positions, step
+	spans     []span // images and spatial axes, in the order of the domain
+	tap       []axis // the window in the weights, an axis a span: positions, step
 	taps      int64
 	ci, co    int64 // channels of a group
 	pack      int64
@@ -35,15 +36,23 @@ func (l *lowering) startConv(u *unit, width int64) (int64, int64) {
 	info := &l.convs[r.aux]
 	c := &l.ct
 	*c = convTiles{spans: c.spans[:0], tap: c.tap[:0], maps: c.maps[:0], weights: map[int64][]ir.Loc{}, taps: 1}
-	labels := make([]int, len(info.ws))
-	for i := range labels {
-		labels[i] = i
+	labels := make([]int, 0, len(info.ws)+1)
+	for i := range info.outAxes {
+		if i != 1 {
+			labels = append(labels, i)
+		}
 	}
-	slices.SortFunc(labels, func(a, b int) int { return info.outAxes[2+a] - info.outAxes[2+b] })
+	slices.SortFunc(labels, func(a, b int) int { return info.outAxes[a] - info.outAxes[b] })
 	for _, k := range labels {
-		c.spans = append(c.spans, span{w: info.ws[k], n: info.x.dims[2+k], mem: info.x.step[2+k], at: info.outAxes[2+k]})
-		c.tap = append(c.tap, axis{n: info.ws[k].Size, mem: info.w.step[2+k]})
-		c.taps *= info.ws[k].Size
+		s := span{w: graph.Window{Size: 1, Stride: 1, LhsDilate: 1, RhsDilate: 1}, n: info.x.dims[k], mem: info.x.step[k], at: info.outAxes[k]}
+		tap := axis{n: 1}
+		if k > 0 {
+			s.w = info.ws[k-2]
+			tap = axis{n: s.w.Size, mem: info.w.step[k]}
+		}
+		c.spans = append(c.spans, s)
+		c.tap = append(c.tap, tap)
+		c.taps *= tap.n
 	}
 	c.ci, c.co = info.w.dims[0], info.w.dims[1]/info.groups
 	c.kt = (c.ci + 127) / 128
@@ -80,7 +89,7 @@ func (l *lowering) startConv(u *unit, width int64) (int64, int64) {
 		}
 	}
 	var first tile
-	p := planTiles(d, height, got)
+	p := planTiles(d, height, got, bankColumns)
 	p.chunk(d, 0, &first)
 	c.bytes = mapOf(c.spans, &first)*c.kt*xs + min(l.budget/4, c.kt*c.taps*min(c.co*info.groups, height*2)*wsz)
 	c.keep = c.kt*c.taps*(c.co*info.groups)*wsz <= l.budget/4
@@ -94,8 +103,7 @@ func (c *convTiles) reach(s *resident, info *convInfo) (reached, bool) {
 		return reached{}, false
 	}
 	part := []axis{{n: n, mem: info.x.step[1]}}
-	outer := []axis{{n: info.x.dims[0], mem: info.x.step[0]}}
-	return s.reachMap(info.x.off, part, c.spans, outer, min(128, n))
+	return s.reachMap(info.x.off, part, c.spans, min(128, n))
 }
 
 // inputRow is the first input channel of the tile's rows, and how many it reads.
@@ -117,14 +125,9 @@ func (l *lowering) convChunk(t *tile, fresh bool) {
 	l.at(l.vals.At(l.u.root).src)
 	mapOf(c.spans, t)
 	x := &info.x
-	off := x.off + t.b[info.outAxes[0]]*x.step[0]
+	off := x.off
 	c.maps = c.maps[:0]
-	var stays *reached
-	if c.stays != nil {
-		at := *c.stays
-		at.off += t.b[info.outAxes[0]] * at.step[len(c.spans)]
-		stays = &at
-	}
+	stays := c.stays
 	if c.depthwise {
 		part := []axis{{n: info.groups, mem: x.step[1]}, {n: c.co}}
 		c.maps = append(c.maps, l.loadMap(x.root, off, part, t.p0, t.pn, c.spans, 0, stays))
@@ -187,14 +190,21 @@ func (c *convTiles) tapAxes(w *view, n, pitch int64) []axis {
 	return append(free, axis{n: n, mem: w.step[1], chip: 1})
 }
 
-// pieceWidth is how many columns of the chunk one bank holds, as whole inner axes.
+// pieces says which span one bank cuts, and how many of its outputs the bank holds; -1 when all of the chunk fits.
 func (c *convTiles) pieces(t *tile) (split int, step int64) {
-	inner := int64(1)
+	inner, axes := int64(1), 0
 	for i := len(c.spans) - 1; i >= 0; i-- {
-		if inner*c.spans[i].on > bankColumns {
+		on := c.spans[i].on
+		if inner*on > bankColumns {
 			return i, max(1, bankColumns/inner)
 		}
-		inner *= c.spans[i].on
+		if on > 1 {
+			if axes == 3 { // what a moving operand walks
+				return i, 1
+			}
+			axes++
+		}
+		inner *= on
 	}
 	return -1, 0
 }

@@ -267,19 +267,20 @@ func (l *lowering) prepare(u *unit) {
 	if u.fullRow {
 		width = max(width, d.freeElems())
 	}
-	height := int64(128)
+	height, bank := int64(128), int64(0)
 	switch u.kind {
 	case unitDot:
-		width = l.startDot(u, width)
+		width, bank = l.startDot(u, width), bankColumns
 	case unitConv:
 		width, height = l.startConv(u, width)
+		bank = bankColumns
 	case unitWindow:
 		width = l.startWindow(u, width)
 	}
 	if l.err != nil {
 		return
 	}
-	l.plan = planTiles(d, height, width)
+	l.plan = planTiles(d, height, width, bank)
 	u.plan = l.plan
 	if u.kind == unitDot {
 		l.pointTurned(&l.dt.a, groupP)

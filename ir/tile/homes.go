@@ -233,7 +233,7 @@ func (l *lowering) fillDRAM(r *valueRow, to home, dst view) {
 	if d.n > 0 && d.dims[d.n-1] <= maxColumns {
 		d.grp[d.n-1] = groupF
 	}
-	p := planTiles(&d, 128, maxColumns)
+	p := planTiles(&d, 128, maxColumns, 0)
 	v := d.conform(&sq, nil)
 	var t tile
 	p.chunk(&d, 0, &t)

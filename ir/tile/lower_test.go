@@ -186,3 +186,54 @@ func reversedAxes(n int) (p []int64) {
 	}
 	return p
 }
+
+// TestMatmulCounts: products and convolutions take exactly the matmuls of the closed formulas, and what can stay in SBUF
+// crosses DRAM once.
+func TestMatmulCounts(t *testing.T) {
+	ceil := func(a, b int64) int64 { return (a + b - 1) / b }
+	for _, c := range [][4]int64{{1, 256, 200, 512}, {1, 2048, 256, 1024}, {1, 200, 77, 300}, {3, 128, 64, 600}, {1, 1, 1000, 33}} {
+		g := model(t, func(b *B) []N {
+			return []N{b.MatMul(b.Param("x", graph.BF16, c[0], c[1], c[2]), b.Param("w", graph.BF16, c[0], c[2], c[3]))}
+		})
+		for _, gen := range gens() {
+			lo, err := lowerFor(g, gen, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := c[0] * ceil(c[1], 128) * ceil(c[3], 512) * ceil(c[2], 128); lo.stats.Matmuls != want {
+				t.Errorf("%s: %v: %d matmuls, want %d", gen.Name, c, lo.stats.Matmuls, want)
+			}
+			bytes := 2 * c[0] * (c[1]*c[2] + c[2]*c[3])
+			if lo.stats.Loaded != bytes || lo.stats.Saved != 2*c[0]*c[1]*c[3] {
+				t.Errorf("%s: %v: %d bytes loaded, %d saved; operands are %d, the result %d", gen.Name, c, lo.stats.Loaded, lo.stats.Saved, bytes, 2*c[0]*c[1]*c[3])
+			}
+		}
+	}
+	for _, c := range []struct{ ci, co, h, k, s int64 }{{64, 64, 56, 3, 1}, {64, 256, 56, 1, 1}, {256, 512, 28, 1, 2}, {512, 512, 7, 3, 1}, {3, 64, 112, 7, 2}} {
+		g := model(t, func(b *B) []N {
+			w := win(c.k, c.s, c.k/2, c.k/2, 1, 1)
+			x := b.Param("x", graph.F32, 1, c.ci, c.h*c.s, c.h*c.s)
+			return []N{b.Unary(graph.OpRelu, b.Conv(x, b.Splat(graph.F32, []int64{c.co, c.ci, c.k, c.k}, 0.01), []graph.Window{w, w}, 1))}
+		})
+		lo, err := lowerFor(g, gens()[1], Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := ceil(c.co, 128) * ceil(c.h, min(512/c.h, c.h)) * ceil(c.ci, 128) * c.k * c.k; lo.stats.Matmuls != want {
+			t.Errorf("%+v: %d matmuls, want %d", c, lo.stats.Matmuls, want)
+		}
+	}
+	// A chain of layers reads its input and weights, and writes its result: nothing else crosses DRAM.
+	g := model(t, func(b *B) []N {
+		x := b.Param("x", graph.F32, 256, 512)
+		y := b.Softmax(b.MatMul(b.Unary(graph.OpTanh, b.MatMul(x, b.Param("w", graph.F32, 512, 512))), b.Param("v", graph.F32, 512, 256)), 1)
+		return []N{y}
+	})
+	lo, err := lowerFor(g, gens()[1], Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, out := int64(4*(256*512+512*512+512*256)), int64(4*256*256); lo.stats.Loaded != in || lo.stats.Saved != out {
+		t.Errorf("%d bytes loaded, %d saved; want %d and %d", lo.stats.Loaded, lo.stats.Saved, in, out)
+	}
+}

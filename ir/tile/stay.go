@@ -165,7 +165,7 @@ func (l *lowering) noteRoot(u *unit, note func(v val, can func(r *resident) bool
 	case unitWindow:
 		info := &l.wins[l.vals.At(u.root).aux]
 		note(info.x.root, func(r *resident) bool {
-			_, ok := r.reachMap(info.x.off, l.wt.part, l.wt.spans, nil, l.plan.height)
+			_, ok := r.reachMap(info.x.off, l.wt.part, l.wt.spans, l.plan.height)
 			return ok
 		})
 	}

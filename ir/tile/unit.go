@@ -274,8 +274,8 @@ func (l *lowering) startRoot(v val) {
 		for i, at := range info.outAxes {
 			u.dom.dims[at] = info.out[i]
 			u.dom.grp[at] = groupF
-			if i < 2 {
-				u.dom.grp[at] = group(i) // batch in the outer loop, channels on partitions
+			if i == 1 {
+				u.dom.grp[at] = groupP // channels
 			}
 		}
 	case vWindow:

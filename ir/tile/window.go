@@ -43,14 +43,46 @@ func mapOf(spans []span, t *tile) int64 {
 	return size
 }
 
-// mapWidth halves the width of a chunk until the map of its first box has at most limit elements. 0: not even one output's.
+// mapWidth is the largest width, up to the given one, whose chunks have maps of at most limit elements. 0: not even one
+// output's.
 func mapWidth(d *domain, spans []span, width, limit int64) int64 {
-	for width = min(width, d.freeElems()); width >= 1; width /= 2 {
-		p := planTiles(d, 128, width)
+	inner := d.freeElems()
+	for i := range d.n {
+		if d.grp[i] != groupF {
+			continue
+		}
+		inner /= d.dims[i]
+		if inner > width {
+			continue
+		}
+		// Chunks of k positions of this axis, with all of the axes behind it.
+		fits := func(k int64) bool {
+			var t tile
+			for j := range d.n {
+				t.fn[j] = 1
+				if d.grp[j] == groupF && j > i {
+					t.fn[j] = d.dims[j]
+				}
+			}
+			t.fn[i] = k
+			return mapOf(spans, &t) <= limit
+		}
+		k := min(d.dims[i], width/inner)
+		if !fits(1) {
+			continue
+		}
+		for k > 1 && !fits(k) {
+			k--
+		}
+		return inner * k
+	}
+	if d.freeElems() == 1 {
 		var t tile
-		p.chunk(d, 0, &t)
+		for j := range d.n {
+			t.fn[j] = 1
+		}
 		if mapOf(spans, &t) <= limit {
-			return width
+			return 1
 		}
 	}
 	return 0
@@ -124,17 +156,26 @@ func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans
 	return mapTile{loc, 0}
 }
 
-// reachMap finds the maps of an operand that stays in SBUF. Outer axes come after the spans.
-func (r *resident) reachMap(off int64, part []axis, spans []span, outer []axis, height int64) (reached, bool) {
+// reachMap finds the maps of an operand that stays in SBUF.
+func (r *resident) reachMap(off int64, part []axis, spans []span, height int64) (reached, bool) {
 	var rest []axis
 	for i := range spans {
 		rest = append(rest, axis{n: spans[i].n, mem: spans[i].mem})
 	}
-	w, ok := r.reach(off, part, append(rest, outer...), height)
-	if !ok || len(spans) > 4 {
+	w, ok := r.reach(off, part, rest, height)
+	long := 0
+	for i := range spans {
+		if spans[i].n > 1 {
+			long++
+		}
+	}
+	if !ok || long > 4 {
 		return w, false
 	}
 	for i := range spans {
+		if spans[i].n == 1 {
+			continue
+		}
 		s := max(spans[i].w.Stride, spans[i].w.RhsDilate) * w.step[i]
 		if s > maxMap || s < -maxMap {
 			return w, false
@@ -188,12 +229,12 @@ func (l *lowering) startWindow(u *unit, width int64) int64 {
 		return 1
 	}
 	w.stays = nil
-	p := planTiles(d, 128, got)
+	p := planTiles(d, 128, got, 0)
 	var first tile
 	p.chunk(d, 0, &first)
 	w.bytes = mapOf(w.spans, &first) * size
 	if s := l.staysAt(info.x.root); s != nil {
-		if at, ok := s.reachMap(info.x.off, w.part, w.spans, nil, p.height); ok {
+		if at, ok := s.reachMap(info.x.off, w.part, w.spans, p.height); ok {
 			w.stays = &at
 		}
 	}
