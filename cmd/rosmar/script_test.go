@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +37,13 @@ func TestScripts(t *testing.T) {
 			"mktar":    mktar,
 			"prefixes": prefixes,
 			"flips":    flips,
+		},
+		// [race]: a command takes ten times as long to start, so scripts that run nothing at the same time leave the race detector out.
+		Condition: func(cond string) (bool, error) {
+			if cond == "race" {
+				return raceEnabled, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CI", "")
