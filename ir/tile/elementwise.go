@@ -95,7 +95,8 @@ func (l *lowering) unary(n graph.Node) view {
 			return view{}
 		}
 		lo, hi := typeRange(g.Dtype(n))
-		return l.add(valueRow{op: vTS, op0: target.AluBitOr, dt: to, lo: lo, hi: hi}, dims, x)
+		whole, _ := machineType(from)
+		return l.add(valueRow{op: vTS, op0: target.AluBitOr, dt: to, lo: lo, hi: hi}, dims, l.stored(x, whole))
 	}
 	if from == graph.Bool || from.IsInt() {
 		return l.intUnary(n, op, from, x)
@@ -293,26 +294,22 @@ func (l *lowering) ternary(n graph.Node) view {
 			}
 			return f
 		}
-		return l.sel(dims, p, t, f)
+		return l.sel(l.common(n, t, f), dims, p, t, f)
 	}
 	from := g.Dtype(n)
 	lo, x, hi := wide(l.in(n, 0)), l.in(n, 1), wide(l.in(n, 2))
 	if !from.IsFloat() {
 		return l.intMinMax(n, false, from, dims, l.intMinMax(n, true, from, dims, lo, x), hi)
 	}
-	dt := l.vals.At(x.root).dt
+	dt := l.typeOf(n)
 	if l.isSplat(&lo) && l.isSplat(&hi) {
 		return l.ts2(target.AluMax, l.vals.At(lo.root).c0, target.AluMin, l.vals.At(hi.root).c0, dt, dims, x)
 	}
 	return l.tt(target.AluMin, dt, dims, l.tt(target.AluMax, dt, dims, lo, x), hi)
 }
 
-// sel is p ? t : f, in the wider of the two storage types.
-func (l *lowering) sel(dims []int64, p, t, f view) view {
-	dt := l.vals.At(t.root).dt
-	if d := l.vals.At(f.root).dt; d.Size() > dt.Size() {
-		dt = d
-	}
+// sel is p ? t : f.
+func (l *lowering) sel(dt target.Dtype, dims []int64, p, t, f view) view {
 	t, f = l.stored(t, dt), l.stored(f, dt)
 	a, b := l.vals.At(t.root), l.vals.At(f.root)
 	return l.add(valueRow{op: vSel, dt: dt, lo: min(a.lo, b.lo), hi: max(a.hi, b.hi)}, dims, p, t, f)

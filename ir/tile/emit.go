@@ -17,7 +17,6 @@ type emitter struct {
 	stays      arena.Column[val, uint32] // its row of residents
 	residents  []resident
 	seq        uint32
-	actSet     int // resident table set
 	identities [target.NumDtypes]ir.Loc
 	flip       bool // which engine evicts next
 

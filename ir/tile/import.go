@@ -64,16 +64,37 @@ func (l *lowering) several(n graph.Node) {
 	}
 }
 
-// stored is v in storage type dt: 64-bit integers that lived as int32 are widened.
+// stored is v in storage type dt: values live in the narrowest type that holds them, 64-bit integers as int32 and widened
+// floats as they were.
 func (l *lowering) stored(v view, dt target.Dtype) view {
 	r := l.vals.At(v.root)
 	if r.dt == dt {
 		return v
 	}
 	if r.op == vSplat {
-		return l.splat(dt, encodeInt(dt, int64(r.c0)), r.c0, r.lo, r.hi, v.shape())
+		return l.splat(dt, r.encoded(dt), r.c0, r.lo, r.hi, v.shape())
 	}
 	return l.add(valueRow{op: vCopy, dt: dt, lo: r.lo, hi: r.hi}, v.shape(), v)
+}
+
+// common is one storage type for operands of n that are put side by side: theirs if they share it, else that of n's own type.
+func (l *lowering) common(n graph.Node, vs ...view) target.Dtype {
+	dt := l.vals.At(vs[0].root).dt
+	for _, v := range vs[1:] {
+		if l.vals.At(v.root).dt != dt {
+			return l.typeOf(n)
+		}
+	}
+	return dt
+}
+
+// typeOf is the storage type of n's own element type, which must be one of the machine.
+func (l *lowering) typeOf(n graph.Node) target.Dtype {
+	dt, ok := machineType(l.g.Dtype(n))
+	if !ok {
+		l.badType(n, l.g.Dtype(n), "is not a type of the machine")
+	}
+	return dt
 }
 
 // in is the view of operand i of n.
@@ -237,7 +258,7 @@ func (l *lowering) norm(n graph.Node) view {
 	g := l.g
 	x := l.in(n, 0)
 	dims := g.Dims(n)
-	dt := l.vals.At(x.root).dt
+	dt := l.typeOf(n)
 	switch g.Op(n) {
 	case graph.OpBatchNormInference:
 		at := g.Int(n, graph.AttrFeature, 1)

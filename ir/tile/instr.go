@@ -92,16 +92,8 @@ func (l *lowering) memset(out ir.Arg, bits uint64) {
 	l.emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{out}, ir.Int(ir.KeyConstant, int64(bits)))
 }
 
-// table makes the table set of a function resident.
-func (l *lowering) table(fn target.ActFunc) {
-	if s := fn.TableSet(); s != 0 && s != l.actSet {
-		l.actSet = s
-		l.emit(ir.OpLoadActFuncSet, target.EngineAct, nil, nil, ir.Int(ir.KeyActFuncSet, int64(s)))
-	}
-}
-
+// activation is one function; which table set is resident is settled in the final order, after scheduling.
 func (l *lowering) activation(fn target.ActFunc, x, bias, scale ir.Arg, alpha float32, out ir.Arg) {
-	l.table(fn)
 	l.emit(ir.OpActivation, target.EngineAct, []ir.Arg{x, bias, scale, ir.ImmF32(alpha)}, []ir.Arg{out}, ir.Enum(ir.KeyFunc, fn))
 }
 

@@ -214,7 +214,7 @@ func (l *lowering) intMinMax(n graph.Node, isMax bool, d graph.Dtype, dims []int
 	if l.err != nil {
 		return view{}
 	}
-	return l.ranged(l.sel(dims, p, a, b), lo, hi)
+	return l.ranged(l.sel(l.common(n, a, b), dims, p, a, b), lo, hi)
 }
 
 // convert changes the element type as XLA does: to integers by truncation, saturating; between integers by wrapping.
@@ -269,6 +269,12 @@ func (l *lowering) convert(n graph.Node, x view, from, to graph.Dtype) view {
 			return l.splatOf(to, dt, uint64(c), dims)
 		}
 		return l.ranged(l.cast(dt, dims, x), tlo, thi)
+	}
+	if from.IsFloat() && l.vals.At(x.root).dt == dt {
+		return x
+	}
+	if to == graph.F32 && (from == graph.BF16 || from == graph.F16) && !l.isSplat(&x) {
+		return x // engines read the narrow type as what it is
 	}
 	if from.Bits() > 8 || fromInt {
 		if o := overflows[to]; o.limit != 0 {

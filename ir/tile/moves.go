@@ -128,12 +128,7 @@ func (l *lowering) concat(n graph.Node) view {
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	dt := l.vals.At(parts[0].root).dt
-	for _, v := range parts {
-		if d := l.vals.At(v.root).dt; d.Size() > dt.Size() {
-			dt = d
-		}
-	}
+	dt := l.common(n, parts...)
 	for _, v := range parts {
 		info.pieces = append(info.pieces, piece{src: l.stored(v, dt)})
 	}
@@ -179,8 +174,8 @@ func (l *lowering) pad(n graph.Node) view {
 	if !holes {
 		return x
 	}
-	dt := l.vals.At(x.root).dt
-	fill = l.stored(fill, dt)
+	dt := l.common(n, x, fill)
+	x, fill = l.stored(x, dt), l.stored(fill, dt)
 	a, b := l.vals.At(x.root), l.vals.At(fill.root)
 	info := piecesInfo{fill: fill, pieces: []piece{{src: x}}}
 	if !l.isSplat(&fill) {
@@ -351,10 +346,7 @@ func (l *lowering) dynamicUpdate(n graph.Node) view {
 	if !ok {
 		return view{}
 	}
-	dt := l.vals.At(x.root).dt
-	if d := l.vals.At(up.root).dt; d.Size() > dt.Size() {
-		dt = d
-	}
+	dt := l.common(n, x, up)
 	x, up = l.stored(x, dt), l.stored(up, dt)
 	a, b := l.vals.At(x.root), l.vals.At(up.root)
 	info := piecesInfo{pieces: []piece{{src: x}, {src: up}}}

@@ -234,7 +234,10 @@ func (l *lowering) reduceWindow(n graph.Node) view {
 			return view{}
 		}
 	}
-	dt := l.vals.At(x.root).dt
+	dt := l.typeOf(n)
+	if !d.IsFloat() {
+		dt = l.vals.At(x.root).dt
+	}
 	out := l.window(alu, dt, c, x, ws, dims)
 	if alu == target.AluAdd && c != 0 || alu == target.AluMult && c != 1 {
 		l.unsupported(n, "the initial value %g is not the identity of the combiner", c)
@@ -248,7 +251,7 @@ func (l *lowering) avgPool(n graph.Node) view {
 	dims := g.Dims(n)
 	x := l.in(n, 0)
 	ws, _ := g.Windows(n, len(dims))
-	dt := l.vals.At(x.root).dt
+	dt := l.typeOf(n)
 	size := int64(1)
 	for _, w := range ws {
 		size *= w.Size

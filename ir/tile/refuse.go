@@ -82,7 +82,7 @@ func (l *lowering) refuse() {
 			worst, worstNode = l.count, l.outs[i].node
 		}
 	}
-	l.counting, l.actSet = false, 0
+	l.counting = false
 	l.homesNeeded(total)
 	if l.err != nil {
 		return

@@ -123,7 +123,7 @@ func (l *lowering) chooseResidents() {
 			}
 		})
 	}
-	l.counting, l.actSet = false, 0
+	l.counting = false
 	if l.err != nil {
 		return
 	}

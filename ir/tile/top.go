@@ -224,7 +224,10 @@ func (l *lowering) cumSum(n graph.Node) view {
 	if reverse {
 		x = x.reversed(at)
 	}
-	dt := l.vals.At(x.root).dt
+	dt := l.typeOf(n)
+	if !d.IsFloat() {
+		dt = l.vals.At(x.root).dt
+	}
 	ws := make([]graph.Window, len(dims))
 	for i := range ws {
 		ws[i] = graph.Window{Size: 1, Stride: 1, LhsDilate: 1, RhsDilate: 1}
@@ -266,7 +269,8 @@ func (l *lowering) batchNormTraining(n graph.Node) []view {
 	x := l.in(n, 0)
 	dims := g.Dims(g.Operands(n)[0])
 	at := g.Int(n, graph.AttrFeature, 1)
-	dt := l.vals.At(x.root).dt
+	elems := g.Elems(g.Nodes.At(n).Type)
+	dt, _ := machineType(g.Types.At(elems[0]).Dtype)
 	vec := []int64{dims[at]}
 	count := int64(1)
 	var mask uint32
@@ -299,6 +303,6 @@ func (l *lowering) batchNormTraining(n graph.Node) []view {
 	y := l.tt(target.AluMult, f32, dims, centred, back(r))
 	y = l.tt(target.AluMult, f32, dims, y, back(l.in(n, 1)))
 	y = l.tt(target.AluAdd, dt, dims, y, back(l.in(n, 2)))
-	vt := l.vals.At(l.in(n, 1).root).dt
+	vt, _ := machineType(g.Types.At(elems[1]).Dtype)
 	return []view{y, l.cast(vt, vec, m), l.cast(vt, vec, variance)}
 }
