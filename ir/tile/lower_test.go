@@ -237,3 +237,11 @@ func TestMatmulCounts(t *testing.T) {
 		t.Errorf("%d bytes loaded, %d saved; want %d and %d", lo.stats.Loaded, lo.stats.Saved, in, out)
 	}
 }
+
+// A window over many columns and rows: no instruction may read more than 65536 elements a partition.
+func TestWideWindows(t *testing.T) {
+	agree(t, model(t, func(b *graph.Builder) []graph.Node {
+		x := b.Param("x", graph.F32, 1, 16, 1, 127)
+		return []graph.Node{b.ReduceWindow(graph.ReduceSum, x, []graph.Window{win(1, 1, 0, 0, 1, 1), win(1, 1, 0, 0, 2, 1), win(1, 1, 0, 0, 1, 1), win(127, 2, 0, 0, 2, 1)})}
+	}), Options{})
+}

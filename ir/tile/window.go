@@ -233,12 +233,64 @@ func (l *lowering) startWindow(u *unit, width int64) int64 {
 	var first tile
 	p.chunk(d, 0, &first)
 	w.bytes = mapOf(w.spans, &first) * size
+	for !w.foldable(&first) && got > 1 && !u.fullRow {
+		got /= 2
+		p = planTiles(d, 128, got, 0)
+		p.chunk(d, 0, &first)
+		w.bytes = mapOf(w.spans, &first) * size
+	}
+	if !w.foldable(&first) {
+		l.unsupported(l.vals.At(u.root).src, "windows of %d elements are not folded over a whole row (%d results)", taps, first.w)
+		return 1
+	}
 	if s := l.staysAt(info.x.root); s != nil {
 		if at, ok := s.reachMap(info.x.off, w.part, w.spans, p.height); ok {
 			w.stays = &at
 		}
 	}
 	return got
+}
+
+// maxReads bounds the elements a partition that one instruction reads.
+const maxReads = 1 << 16
+
+// atOnce reports that one instruction folds all windows of the tile: the pattern has the axes, and little is read twice.
+func (w *windowTiles) atOnce(t *tile) bool {
+	axes, taps := 0, int64(1)
+	for i := range w.spans {
+		s := &w.spans[i]
+		if s.on > 1 {
+			axes++
+		}
+		if s.w.Size > 1 {
+			axes++
+			taps *= s.w.Size
+		}
+	}
+	if taps == 1 {
+		axes++
+	}
+	return axes <= 4 && taps*t.w <= maxReads && (taps <= 16 || t.w == 1)
+}
+
+// foldable reports that every instruction that folds a part of the tile's windows reads no more than it may.
+func (w *windowTiles) foldable(t *tile) bool {
+	if w.atOnce(t) {
+		return true
+	}
+	behind := int64(1)
+	for k := len(w.spans) - 1; k >= 0; k-- {
+		s := &w.spans[k]
+		before := int64(1)
+		for j := range k {
+			before *= w.spans[j].len
+		}
+		if before*s.on*behind*s.w.Size > maxReads {
+			return false
+		}
+		behind *= s.on
+	}
+	return true
 }
 
 // emitWindow folds the windows of a tile into the location of value i.
@@ -261,9 +313,7 @@ func (l *lowering) emitWindow(t *tile, i int) {
 	}
 	l.newTile(i, t, t.w)
 	out := l.made(i, t, 0, t.w)
-	// All windows at once where the pattern allows and little is read twice.
 	var outer, inner []ir.Pair
-	taps := int64(1)
 	for k := range w.spans {
 		s := &w.spans[k]
 		if s.on > 1 {
@@ -271,13 +321,12 @@ func (l *lowering) emitWindow(t *tile, i int) {
 		}
 		if s.w.Size > 1 {
 			inner = append(inner, ir.Pair{Step: int32(s.w.RhsDilate * s.walk), Num: uint32(s.w.Size)})
-			taps *= s.w.Size
 		}
 	}
 	if len(inner) == 0 {
 		inner = append(inner, ir.Pair{Step: 1, Num: 1})
 	}
-	if len(outer)+len(inner) <= 4 && (taps <= 16 || t.w == 1) {
+	if w.atOnce(t) {
 		pairs := append(outer, inner...)
 		x := l.chip(in.loc, inType, 0, int(t.pn), in.off, pairs...)
 		l.emit(ir.OpTensorReduce, target.EngineDVE, []ir.Arg{x}, []ir.Arg{out}, ir.Enum(ir.KeyOp, r.op0), ir.Enum(ir.KeyAxis, ir.AxisList(len(inner)-1)))
