@@ -79,6 +79,17 @@ func (o *Options) resolve() (*target.Generation, []string, error) {
 	if o.HBMGiB < 0 || o.HBMGiB > g.HBMGiB {
 		return nil, nil, target.Errorf(target.User, "--hbm-gib %d: %s has a window of %d GiB a core", o.HBMGiB, g.Name, g.HBMGiB)
 	}
+	if o.TileSBBytes < 0 || o.TileSBBytes > g.SBBytes {
+		return nil, nil, target.Errorf(target.User, "--tile-sb-bytes %d: %s has %d bytes a partition", o.TileSBBytes, g.Name, g.SBBytes)
+	}
+	if o.MaxInstructions < 1 {
+		return nil, nil, target.Errorf(target.User, "--max-instruction-limit %d: at least one", o.MaxInstructions)
+	}
+	switch o.PrintFormat {
+	case "", "rir", "json":
+	default:
+		return nil, nil, target.Errorf(target.User, "--print-format %s: rir or json", o.PrintFormat)
+	}
 	if o.NumSemaphores < 1 || o.NumSemaphores > 16 {
 		return nil, nil, target.Errorf(target.User, "--num-semaphores-per-queue %d: a queue set's ring has 1 to 16", o.NumSemaphores)
 	}
@@ -121,6 +132,15 @@ func (o *Options) passes() ([]string, error) {
 		default:
 			return nil, target.NotSupported("optlevel", "--optlevel=%d: only the plane of level 2 is built; leave the flag out or give 2", o.OptLevel)
 		}
+	}
+	written := 0
+	for _, n := range names {
+		if n == "codegen" {
+			written++
+		}
+	}
+	if written > 1 {
+		return nil, target.Errorf(target.User, "--pass: codegen writes the package; the list holds it %d times", written)
 	}
 	var out []string
 	started := o.StartPass == ""

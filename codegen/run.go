@@ -52,6 +52,9 @@ func (w *Worker) runPlane(ctx context.Context, names []string) error {
 		if err := w.dump(n, i, true); err != nil {
 			return err
 		}
+		if err := w.ready(p); err != nil {
+			return err
+		}
 		w.counters = nil
 		before := allocated()
 		start := time.Now()

@@ -41,7 +41,7 @@ Options select passes as a list: the level's, or exactly that of --pass; then --
 			if list {
 				return a.listPasses()
 			}
-			if err := errors.Join(usage("compile", opt.Check()), checkTiming("compile", timing)); err != nil {
+			if err := errors.Join(usage("compile", opt.Check()), checkTiming("compile", timing), checkJobs("compile", jobs)); err != nil {
 				return err
 			}
 			if dry {
@@ -171,7 +171,7 @@ func (a *app) compileOne(ctx context.Context, w *codegen.Worker, in, out string,
 	}
 	defer o.discard()
 	res, err := w.Compile(ctx, p, opt, o)
-	if err != nil {
+	if err != nil || res.Bytes == 0 { // no bytes: the selected passes end before the package
 		return res, err
 	}
 	return res, o.commit()

@@ -67,6 +67,13 @@ func checkTiming(verb, mode string) error {
 	return usagef(verb, "--timing=%s: table or json", mode)
 }
 
+func checkJobs(verb string, jobs int) error {
+	if jobs < 1 {
+		return usagef(verb, "-j %d: at least one", jobs)
+	}
+	return nil
+}
+
 // printTiming prints a profile in the form that was asked for.
 func (a *app) printTiming(mode string, p *codegen.Profile) {
 	switch mode {

@@ -192,6 +192,9 @@ func (a *app) packageOf(ctx context.Context, w *codegen.Worker, name string, opt
 	}
 	var buf neff.Buffer
 	res, err := w.Compile(ctx, p, opt, &buf)
+	if err == nil && res.Bytes == 0 {
+		err = usagef("run", "the selected passes end before codegen: there is no package to run")
+	}
 	return buf.Bytes(), p, res, err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -31,7 +32,7 @@ One line a case, and at the end "N passed, M failed, K skipped". A case whose op
   rosmar test onnx/light --interleavings 3 -v`,
 		Args: inputsArg(1, "a folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := usage("test", opt.Check()); err != nil {
+			if err := errors.Join(usage("test", opt.Check()), checkJobs("test", jobs)); err != nil {
 				return err
 			}
 			return prof.during(func() error { return a.testAll(cmd.Context(), args, &opt, &ropt, jobs) })

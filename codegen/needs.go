@@ -1,0 +1,67 @@
+package codegen
+
+import (
+	"github.com/rosmar-compiler/rosmar/codegen/lower"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// late is what holds only as long as neither instructions nor placements change.
+const late = ir.FuncHasDeps | ir.FuncScheduled | ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced
+
+// step says what a pass finds done when it runs, and what is no longer true afterwards. Lists of passes are free, and a
+// module may come from the middle of an earlier run, so this is asked of the module and not of the list.
+type step struct{ needs, voids ir.FuncFlag }
+
+var steps = map[string]step{
+	"lower_select":                    {voids: late},
+	"dead_code_elim_o0":               {voids: late},
+	"psum_legalization":               {voids: late | ir.FuncPsumPlaced},
+	"runtime_memory_reservation":      {voids: late | ir.FuncSBPlaced},
+	"coloring_allocator_psum":         {voids: late | ir.FuncSBPlaced | ir.FuncDRAMPlaced}, // it spills into both
+	"coloring_allocator_sb":           {needs: ir.FuncPsumPlaced, voids: late | ir.FuncDRAMPlaced},
+	"coloring_allocator_dram":         {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced, voids: late},
+	"hbm_usage":                       {needs: ir.FuncDRAMPlaced},
+	"build_fdeps":                     {needs: placed, voids: late},
+	"post_sched":                      {needs: placed | ir.FuncHasDeps, voids: ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced},
+	"legalize_mm_accumulation_groups": {needs: placed | ir.FuncHasDeps},
+	"alloc_queues":                    {needs: placed | ir.FuncHasDeps, voids: ir.FuncSynced},
+	"lower_act":                       {voids: ir.FuncSynced},
+	"lower_sync":                      {needs: placed | ir.FuncHasDeps | ir.FuncQueued},
+	"codegen":                         {needs: placed | ir.FuncHasDeps | ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced},
+}
+
+const placed = ir.FuncPsumPlaced | ir.FuncSBPlaced | ir.FuncDRAMPlaced
+
+// givers are the passes that make each thing true, in the order of the plane.
+var givers = [...]struct {
+	flag ir.FuncFlag
+	pass string
+}{
+	{ir.FuncPsumPlaced, "coloring_allocator_psum"}, {ir.FuncSBPlaced, "coloring_allocator_sb"},
+	{ir.FuncDRAMPlaced, "coloring_allocator_dram"}, {ir.FuncHasDeps, "build_fdeps"},
+	{ir.FuncGroupsLegal, "legalize_mm_accumulation_groups"}, {ir.FuncQueued, "alloc_queues"}, {ir.FuncSynced, "lower_sync"},
+}
+
+// ready refuses to run a pass on a module that lacks what it builds on, by the name of the pass that is missing, and takes
+// back what will not be true afterwards.
+func (w *Worker) ready(p *Pass) error {
+	s := steps[p.Name]
+	return w.eachFunc(func(f ir.Func) error {
+		r := w.m.Funcs.At(f)
+		for _, g := range givers {
+			if s.needs&g.flag&^r.Flags != 0 {
+				return target.Errorf(target.User, "%s needs %s to have run on function %s, after every pass that undoes it; it is not among the selected passes before, and the program does not carry its result (--dry-run prints the selection)",
+					p.Name, g.pass, w.m.Names.String(r.Name))
+			}
+		}
+		if p.Name == "codegen" {
+			if i := lower.TableMissing(w.m, f); i != 0 {
+				return target.Errorf(target.User, "codegen needs lower_act to have run on function %s: no pass has loaded the table of %s (%s)",
+					w.m.Names.String(r.Name), w.m.InstName(i), w.m.Insts.At(i).Op)
+			}
+		}
+		r.Flags &^= s.voids
+		return nil
+	})
+}
