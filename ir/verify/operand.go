@@ -105,9 +105,9 @@ func checkSlots(p *problems, i ir.Inst) {
 				continue
 			}
 			if q.Num > math.MaxUint16 || q.Step > math.MaxInt16 || q.Step < math.MinInt16 {
-				// A run of contiguous axes is one axis on the wire; a long one may still be split by the encoder.
 				p.inst(i, "%s: axis of %d elements, step %d; counts fit uint16 and steps int16", m.LocName(ap.Loc), q.Num, q.Step)
 			}
+			// An axis that continues the one inside it is one with it on the wire.
 			if run >= 0 && int64(q.Step) == run && run*int64(q.Num) <= math.MaxUint16 {
 				run *= int64(q.Num)
 				continue

@@ -33,7 +33,7 @@ func Groups(m *ir.Module, f ir.Func) error {
 				}
 				mine := -1
 				for k := range groups {
-					if groups[k].fp == fp && r.Op.Is(ir.FlagMatmul) && flags&1 == 0 {
+					if groups[k].fp == fp && r.Op.Is(ir.FlagMatmul) && flags&ir.GroupStart == 0 {
 						mine = k
 						continue
 					}
@@ -45,16 +45,16 @@ func Groups(m *ir.Module, f ir.Func) error {
 					continue
 				}
 				switch {
-				case flags&1 != 0:
+				case flags&ir.GroupStart != 0:
 					groups = append(groups, open{i, fp})
 					mine = len(groups) - 1
 				case mine < 0:
 					p.inst(i, "continues an accumulation group that no START opened")
 					continue
-				case flags&4 == 0:
+				case flags&ir.GroupAccumulate == 0:
 					p.inst(i, "is a later member of its group and neither starts nor accumulates")
 				}
-				if flags&2 != 0 {
+				if flags&ir.GroupStop != 0 {
 					groups[mine] = groups[len(groups)-1]
 					groups = groups[:len(groups)-1]
 				}

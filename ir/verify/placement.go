@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -78,8 +79,9 @@ func Placement(m *ir.Module, f ir.Func, spaces ...target.Space) error {
 	if p.count > 0 {
 		return p.err(target.Bug)
 	}
+	alias := aliasRoots(m)
 	for _, s := range spaces {
-		sweep(p, lives, s)
+		sweep(p, lives, s, alias)
 	}
 	return p.err(target.Bug)
 }
@@ -89,7 +91,6 @@ func gather(p *problems, f ir.Func, spaces []target.Space) []life {
 	var first, last arena.Column[ir.Loc, int32]
 	point := int32(0)
 	visit := func(i ir.Inst) {
-		point++
 		for _, a := range m.AllArgs(i) {
 			if l := m.LocOf(a); l != 0 {
 				if first.Get(l) == 0 {
@@ -99,16 +100,25 @@ func gather(p *problems, f ir.Func, spaces []target.Space) []life {
 			}
 		}
 	}
-	// Regions are opaque here: what is touched inside counts at its own textual point.
-	stack := slices.Clone(m.BlocksOf(f))
-	slices.Reverse(stack)
-	for len(stack) > 0 {
-		b := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		for _, i := range m.OrderOf(b) {
-			visit(i)
-			if m.Insts.At(i).Op.Is(ir.FlagRegion) {
-				stack = append(stack, m.BlockList.Of(m.Regions.Get(i).Blocks)...)
+	// A region is one point: what its body touches is touched there, in every turn of a loop.
+	var body []ir.Block
+	for _, b := range m.BlocksOf(f) {
+		for _, top := range m.OrderOf(b) {
+			point++
+			visit(top)
+			if !m.Insts.At(top).Op.Is(ir.FlagRegion) {
+				continue
+			}
+			body = append(body[:0], m.BlockList.Of(m.Regions.Get(top).Blocks)...)
+			for len(body) > 0 {
+				inner := body[len(body)-1]
+				body = body[:len(body)-1]
+				for _, i := range m.OrderOf(inner) {
+					visit(i)
+					if m.Insts.At(i).Op.Is(ir.FlagRegion) {
+						body = append(body, m.BlockList.Of(m.Regions.Get(i).Blocks)...)
+					}
+				}
 			}
 		}
 	}
@@ -171,16 +181,20 @@ func checkPlace(p *problems, x *life) {
 		}
 		return
 	}
-	if parts := map[target.Space]int{target.SpaceSB: g.SBPartitions, target.SpacePSUM: g.PSUMParts}[x.space]; int(x.p1) > parts {
+	parts := g.SBPartitions
+	if x.space == target.SpacePSUM {
+		parts = g.PSUMParts
+	}
+	if int(x.p1) > parts {
 		p.addf("%s takes partitions %d to %d of %d", name, x.p0, x.p1-1, parts)
 	} else if !target.LegalStart(int(x.p0), int(x.p1-x.p0)) {
 		p.addf("%s (%d partitions) may not start at partition %d", name, x.p1-x.p0, x.p0)
 	}
 }
 
-// sweep walks the beginnings in time order. live holds those not yet over, sorted by lo; wide is the largest extent seen, so
-// that the search for overlaps starts at lo-wide.
-func sweep(p *problems, all []life, space target.Space) {
+// sweep walks the beginnings in time order. live holds those not yet over, sorted by lo, and some that are over: they are
+// swept out when they may be half of it. wide is the largest extent seen, so that the search for overlaps starts at lo-wide.
+func sweep(p *problems, all []life, space target.Space, alias map[ir.Loc]ir.Loc) {
 	var xs []life
 	for _, x := range all {
 		if x.space == space {
@@ -194,44 +208,27 @@ func sweep(p *problems, all []life, space target.Space) {
 		return int(a.loc) - int(b.loc)
 	})
 	var live []int32 // indices of xs, sorted by lo
-	wide := int64(0)
+	wide, full := int64(0), 64
 	for k := range xs {
 		x := &xs[k]
 		wide = max(wide, x.hi-x.lo)
-		live = slices.DeleteFunc(live, func(j int32) bool { return xs[j].to < x.from })
-		at, _ := slices.BinarySearchFunc(live, x.lo-wide, func(j int32, lo int64) int { return cmpInt(xs[j].lo, lo) })
+		if len(live) >= full {
+			live = slices.DeleteFunc(live, func(j int32) bool { return xs[j].to < x.from })
+			full = max(64, 2*len(live))
+		}
+		at, _ := slices.BinarySearchFunc(live, x.lo-wide, func(j int32, lo int64) int { return cmp.Compare(xs[j].lo, lo) })
 		for _, j := range live[at:] {
 			y := &xs[j]
 			if y.lo >= x.hi {
 				break
 			}
-			if y.hi > x.lo && y.p0 < x.p1 && x.p0 < y.p1 && !mustAlias(p.m, x.loc, y.loc) {
+			if y.to >= x.from && y.hi > x.lo && y.p0 < x.p1 && x.p0 < y.p1 && root(alias, x.loc) != root(alias, y.loc) {
 				p.addf("%s and %s are live at once (points %d to %d and %d to %d) and share %s bytes: partitions %d to %d, bytes %d to %d against partitions %d to %d, bytes %d to %d",
 					p.m.LocName(x.loc), p.m.LocName(y.loc), x.from, x.to, y.from, y.to, space,
 					x.p0, x.p1-1, x.lo, x.hi, y.p0, y.p1-1, y.lo, y.hi)
 			}
 		}
-		at, _ = slices.BinarySearchFunc(live, x.lo, func(j int32, lo int64) int { return cmpInt(xs[j].lo, lo) })
+		at, _ = slices.BinarySearchFunc(live, x.lo, func(j int32, lo int64) int { return cmp.Compare(xs[j].lo, lo) })
 		live = slices.Insert(live, at, int32(k))
 	}
-}
-
-func cmpInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-func mustAlias(m *ir.Module, a, b ir.Loc) bool {
-	for k := range m.Aliases.Len() {
-		r := m.Aliases.Of(arena.Span{Off: uint32(k), Len: 1})[0]
-		if r.Kind == 3 && (r.A == a && r.B == b || r.A == b && r.B == a) {
-			return true
-		}
-	}
-	return false
 }

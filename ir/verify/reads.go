@@ -1,9 +1,9 @@
 package verify
 
 import (
+	"cmp"
 	"slices"
 
-	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
@@ -21,10 +21,9 @@ func Reads(m *ir.Module, f ir.Func) error {
 	alias := aliasRoots(m)
 	for _, b := range m.BlocksOf(f) {
 		for _, i := range m.OrderOf(b) {
-			r := m.Insts.At(i)
 			outs := m.Outs(i)
 			all := m.AllArgs(i)
-			accumulates := r.Op.Is(ir.FlagReadsDst) || r.Op.Is(ir.FlagMatmul) && m.Attr(i, ir.KeyAccumulationFlag)&4 != 0
+			accumulates := m.ReadsDst(i)
 			for k, a := range all {
 				if a.Kind != ir.ArgAP || k >= len(all)-len(outs) && !accumulates {
 					continue
@@ -52,26 +51,29 @@ func Reads(m *ir.Module, f ir.Func) error {
 	return p.err(target.Bug)
 }
 
-// aliasRoots maps each location of a must-alias to the smallest of its class. One pass suffices: a class is built around the
-// smallest member that its rows name.
+// aliasRoots maps locations of must-aliases towards one of their class, which root finds: the smallest.
 func aliasRoots(m *ir.Module) map[ir.Loc]ir.Loc {
 	roots := map[ir.Loc]ir.Loc{}
-	for _, a := range m.Aliases.Of(arena.Span{Len: uint32(m.Aliases.Len())}) {
-		if a.Kind == 3 {
-			lo := min(root(roots, a.A), root(roots, a.B))
-			for _, l := range [...]ir.Loc{a.A, a.B, root(roots, a.A), root(roots, a.B)} {
-				roots[l] = lo
+	for _, a := range m.AliasRows() {
+		if a.Kind == ir.AliasMust {
+			x, y := root(roots, a.A), root(roots, a.B)
+			for _, l := range [...]ir.Loc{a.A, a.B, x, y} {
+				roots[l] = min(x, y)
 			}
 		}
 	}
 	return roots
 }
 
+// root halves the paths that it walks, so that long chains of aliases stay cheap.
 func root(roots map[ir.Loc]ir.Loc, l ir.Loc) ir.Loc {
 	for {
 		r, ok := roots[l]
 		if !ok || r == l {
 			return l
+		}
+		if up := roots[r]; up != r {
+			roots[l], r = up, up
 		}
 		l = r
 	}
@@ -167,7 +169,7 @@ func (o *owners) read(fp *ir.Footprint, l ir.Loc) (other ir.Loc) {
 
 // firstAfter is the first segment that ends behind lo.
 func firstAfter(segs []segment, lo int64) int {
-	k, _ := slices.BinarySearchFunc(segs, lo, func(s segment, lo int64) int { return cmpInt(s.hi, lo+1) })
+	k, _ := slices.BinarySearchFunc(segs, lo, func(s segment, lo int64) int { return cmp.Compare(s.hi, lo+1) })
 	return k
 }
 

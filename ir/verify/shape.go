@@ -41,7 +41,7 @@ func checkMove(p *problems, i ir.Inst) {
 		p.inst(i, "moves %s to %s; a load moves DRAM to SB", src.loc.Space, dst.loc.Space)
 	}
 	if r.Op == ir.OpSave && (src.loc.Space != target.SpaceSB && src.loc.Space != target.SpacePSUM || dst.loc.Space != target.SpaceDRAM) {
-		p.inst(i, "moves %s to %s; a save moves SB to DRAM", src.loc.Space, dst.loc.Space)
+		p.inst(i, "moves %s to %s; a save moves SB or PSUM to DRAM", src.loc.Space, dst.loc.Space)
 	}
 	if a, b := src.ap.Elems(), dst.ap.Elems(); a != b {
 		p.inst(i, "moves %d elements to %d", a, b)

@@ -115,3 +115,33 @@ func TestFixed(t *testing.T) {
 		t.Errorf("a pinned location moved: %v", err)
 	}
 }
+
+// What a loop reads is live through all of it: its body may not write over it further down, because the next turn reads it
+// again.
+func TestLoopIsOnePoint(t *testing.T) {
+	text := strings.Replace(legal, `    I-5 "sv"`, `    I-5 "L" Loop Unassigned () -> () {
+      block "body" {
+        I-6 "use" TensorCopy DVE (%5 0+8 @0 1*6:float32) -> (%8 0+8 @0 1*6:float32)
+        I-7 "set" Memset DVE () -> (%9 0+8 @0 1*6:float32) constant=0
+      }
+    }
+    I-8 "sv"`, 1)
+	for _, c := range []struct {
+		at   string
+		want string
+	}{{"17024", ""}, {"16896", "%over and %b are live at once"}} {
+		var m ir.Module
+		src := strings.Replace(text, `  block "Block1"`, `  set "copy" Internal NeuronSBTensor float32 [8 6] part 0
+    %8 "copy" SB 8 x 24 at 16960 allocated
+  set "over" Internal NeuronSBTensor float32 [8 6] part 0
+    %9 "over" SB 8 x 24 at `+c.at+` allocated
+  block "Block1"`, 1)
+		if err := ir.Parse([]byte(src), &m); err != nil {
+			t.Fatal(err)
+		}
+		err := Placement(&m, m.Entry, target.SpaceSB)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("at %s: %v\nwant %q", c.at, err, c.want)
+		}
+	}
+}
