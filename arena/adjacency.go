@@ -30,10 +30,10 @@ type Adjacency struct {
 
 // Begin starts a graph of n nodes.
 func (g *Adjacency) Begin(n int) {
-	g.deg = resized(g.deg, n)
+	g.deg = Resized(g.deg, n)
 	clear(g.deg)
 	g.list, g.done = g.list[:0], nil
-	g.off = resized(g.off, n+1)
+	g.off = Resized(g.off, n+1)
 	g.off[0] = 0
 }
 
@@ -55,7 +55,7 @@ func (g *Adjacency) Fill() {
 			panic(fmt.Sprintf("arena: adjacency of %d nodes is full: more than %d edges", len(g.deg), math.MaxInt32))
 		}
 	}
-	g.list = resized(g.list, int(sum))
+	g.list = Resized(g.list, int(sum))
 }
 
 // Put stores the edge a, b, one of those counted.

@@ -33,7 +33,7 @@ func (m *BitMatrix) Resize(n int) {
 		panic(fmt.Sprintf("arena: bit matrix size %d is negative", n))
 	}
 	need, had := matrixWords(n), cap(m.words)
-	m.words = resized(m.words, need)
+	m.words = Resized(m.words, need)
 	if need <= had {
 		clear(m.words)
 	}

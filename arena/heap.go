@@ -29,7 +29,7 @@ func (h *Heap) Reset(n int) {
 		h.pos[e.id] = 0
 	}
 	h.heap = h.heap[:0]
-	h.pos = resized(h.pos, n)
+	h.pos = Resized(h.pos, n)
 }
 
 // Len returns the number of the queued.

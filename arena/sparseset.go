@@ -18,8 +18,8 @@ type SparseSet struct {
 
 // Resize makes the universe 0 to n-1 and the set empty.
 func (s *SparseSet) Resize(n int) {
-	s.sparse = resized(s.sparse, n)
-	s.dense = resized(s.dense, n)[:0]
+	s.sparse = Resized(s.sparse, n)
+	s.dense = Resized(s.dense, n)[:0]
 }
 
 // Add puts x in and reports whether it was absent. It panics when x is outside the universe.

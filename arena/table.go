@@ -105,16 +105,3 @@ func sizeOf[T any](s []T) int {
 	var zero T
 	return cap(s) * int(unsafe.Sizeof(zero))
 }
-
-// resized returns a slice of length n on the storage of s, or on new storage that is zero to its end. It keeps no contents:
-// elements are what s had there, or zero. New storage is at least a quarter larger, so that sizes which creep up one by one
-// do not reallocate each time.
-func resized[T any](s []T, n int) []T {
-	if n < 0 {
-		panic(fmt.Sprintf("arena: size %d is negative", n))
-	}
-	if n <= cap(s) {
-		return s[:n]
-	}
-	return make([]T, n, max(n, cap(s)+cap(s)/4))
-}

@@ -144,17 +144,7 @@ func dir(m *ir.Module, i ir.Inst) ir.QueueDir {
 }
 
 func setOf(m *ir.Module, i ir.Inst, e target.Engine) int {
-	return seqIndex(e)*numDirs + int(dir(m, i))
-}
-
-// seqIndex is the place of an engine in target.Sequencers.
-func seqIndex(e target.Engine) int {
-	for k, s := range target.Sequencers {
-		if s == e {
-			return k
-		}
-	}
-	return 0
+	return e.SeqIndex()*numDirs + int(dir(m, i))
 }
 
 // width is the hardware queues that a transfer can keep busy.

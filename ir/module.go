@@ -186,10 +186,21 @@ const (
 	LocRemoteWriter
 )
 
-// AliasRow says that two DRAM placements share bytes. Kind: 1 may, 3 must.
+// AliasRow says that two DRAM placements share bytes.
 type AliasRow struct {
 	A, B Loc
 	Kind uint8
+}
+
+// Kinds of an AliasRow; other values stand for may.
+const (
+	AliasMay  = 1
+	AliasMust = 3 // the two are the same bytes
+)
+
+// AliasRows are the alias relations of the module. Not to be written.
+func (m *Module) AliasRows() []AliasRow {
+	return m.Aliases.Of(arena.Span{Len: uint32(m.Aliases.Len())})
 }
 
 // RegRow is one scalar register.
@@ -413,6 +424,20 @@ func (m *Module) InstName(i Inst) string {
 		return m.Names.String(n)
 	}
 	return i.String()
+}
+
+// Bits of a matmul's accumulation flag.
+const (
+	GroupStart      = 1 // overwrites, and opens a group
+	GroupStop       = 2 // closes the group
+	GroupAccumulate = 4 // adds to what the destination holds
+)
+
+// ReadsDst reports an instruction whose destination is also an input: the opcode says so, or a matmul adds to what stands
+// there.
+func (m *Module) ReadsDst(i Inst) bool {
+	f := m.Insts.At(i).Op.Info().Flags
+	return f&FlagReadsDst != 0 || f&FlagMatmul != 0 && m.Attr(i, KeyAccumulationFlag)&(GroupStart|GroupAccumulate) == GroupAccumulate
 }
 
 // StateOf is the engine state that an instruction reads and writes.

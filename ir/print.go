@@ -363,8 +363,7 @@ func (p *printer) function(f Func) {
 		p.num("phys", int64(rr.Phys))
 		p.str("\n")
 	}
-	for i := 0; i < m.Aliases.Len(); i++ {
-		a := m.Aliases.Of(arena.Span{Off: uint32(i), Len: 1})[0]
+	for _, a := range m.AliasRows() {
 		if m.Sets.At(m.Locs.At(a.A).Set).Func != f {
 			continue
 		}

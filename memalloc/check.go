@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/ssa"
@@ -58,7 +59,7 @@ func clashError(m *ir.Module, units []ssa.Unit, i int, what string) error {
 
 // rects checks SB placements: in bounds, aligned, on a legal band, clear of the strip and of each other.
 func (c *checker) rects(m *ir.Module, units []ssa.Unit, r *rects, strip int64) error {
-	c.words = resize(c.words, 4*r.nw)
+	c.words = arena.Resized(c.words, 4*r.nw)
 	clear(c.words)
 	c.placed = c.placed[:0]
 	lane := func(q int) []uint64 { return c.words[q*r.nw : (q+1)*r.nw] }

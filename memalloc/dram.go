@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc"
@@ -45,7 +46,7 @@ func DRAM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 	})
 	units := ws.ranges.Units
 	g := &ws.dram
-	g.addr, g.size = resize(g.addr, len(units)), resize(g.size, len(units))
+	g.addr, g.size = arena.Resized(g.addr, len(units)), arena.Resized(g.size, len(units))
 	floor := int64(0)
 	for i := range units {
 		l := m.Locs.At(units[i].First)
@@ -149,7 +150,7 @@ func fitPage(lo, size int64) int64 {
 // ranges, and a placed member gives its place to all.
 func (g *pages) alias(m *ir.Module, r *ssa.Ranges) {
 	n := len(r.Units)
-	g.leader = resize(g.leader, n)
+	g.leader = arena.Resized(g.leader, n)
 	for i := range g.leader {
 		g.leader[i] = uint32(i)
 	}
@@ -160,9 +161,9 @@ func (g *pages) alias(m *ir.Module, r *ssa.Ranges) {
 		}
 		return x
 	}
-	for _, a := range aliasRows(m) {
+	for _, a := range m.AliasRows() {
 		x, y := r.UnitOf(a.A), r.UnitOf(a.B)
-		if a.Kind != mustAlias || x == ssa.NoUnit || y == ssa.NoUnit {
+		if a.Kind != ir.AliasMust || x == ssa.NoUnit || y == ssa.NoUnit {
 			continue
 		}
 		if x, y = find(x), find(y); x != y {
@@ -176,7 +177,7 @@ func (g *pages) alias(m *ir.Module, r *ssa.Ranges) {
 			u.Start, u.End = min(u.Start, v.Start), max(u.End, v.End)
 		}
 	}
-	g.segs, g.segPos = g.segs[:0], resize(g.segPos, n)
+	g.segs, g.segPos = g.segs[:0], arena.Resized(g.segPos, n)
 	for i := range n {
 		g.leader[i] = find(uint32(i))
 		if g.leader[i] == uint32(i) {

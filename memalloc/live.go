@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc"
@@ -20,7 +21,7 @@ type liveScan struct {
 
 // peak is the largest sum of the weights of the units that are live together, and the first point where it stands.
 func (s *liveScan) peak(units []ssa.Unit, points int, weight func(i int) int64) (sum int64, at ssa.Point) {
-	s.delta = resize(s.delta, max(1, points)+1)
+	s.delta = arena.Resized(s.delta, max(1, points)+1)
 	clear(s.delta)
 	for i := range units {
 		w := weight(i)

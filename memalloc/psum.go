@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc"
@@ -117,14 +118,14 @@ func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
 	ws.segments()
 	s, g := &ws.solver, &ws.psum
 	s.Graph.Build(len(units), ws.segs)
-	s.Nodes = resize(s.Nodes, len(units))
+	s.Nodes = arena.Resized(s.Nodes, len(units))
 	s.Weight, s.Classes = psumWeight[:], 1
 	g.n, g.taken = nb, opt.PsumReserved
 	free := nb - bits.OnesCount64(opt.PsumReserved&bankMask(0, nb))
-	g.base = resize(g.base, len(units))
-	g.span = resize(g.span, len(units))
-	g.block = resize(g.block, len(units))
-	g.mask = resize(g.mask, len(units))
+	g.base = arena.Resized(g.base, len(units))
+	g.span = arena.Resized(g.span, len(units))
+	g.block = arena.Resized(g.block, len(units))
+	g.mask = arena.Resized(g.mask, len(units))
 	for i := range units {
 		u := &units[i]
 		l := m.Locs.At(u.First)

@@ -3,6 +3,7 @@ package memalloc
 import (
 	"math/bits"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -82,8 +83,8 @@ func (r *rects) reset(units int, bytes, floor int64) {
 	r.floor = int((floor + granule - 1) / granule)
 	r.small = r.n / 48
 	r.nw = (r.n + 63) / 64
-	r.words = resize(r.words, 8*r.nw)
-	r.at = resize(r.at, units)
+	r.words = arena.Resized(r.words, 8*r.nw)
+	r.at = arena.Resized(r.at, units)
 }
 
 func (r *rects) strip(k int) []uint64 { return r.words[k*r.nw : (k+1)*r.nw] }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc"
@@ -94,7 +95,7 @@ func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
 	ws.sb.reset(n, size, strip)
 	s, g := &ws.solver, &ws.sb
 	s.Graph.Build(n, ws.segs)
-	s.Nodes = resize(s.Nodes, n)
+	s.Nodes = arena.Resized(s.Nodes, n)
 	s.Weight, s.Classes = sbWeight[:], sbClasses
 	for i := range units {
 		u := &units[i]

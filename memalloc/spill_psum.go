@@ -38,7 +38,7 @@ func (sp *spiller) groupsOf(m *ir.Module, acc []ssa.Access) (regular bool) {
 			o := &sp.groups[sp.open[i]]
 			switch {
 			case !o.fp.Overlaps(&fp):
-			case matmul && o.fp == fp && fl&ssa.AccStart == 0:
+			case matmul && o.fp == fp && fl&ir.GroupStart == 0:
 				mine = sp.open[i]
 			case o.flagged:
 				return false
@@ -50,7 +50,7 @@ func (sp *spiller) groupsOf(m *ir.Module, acc []ssa.Access) (regular bool) {
 			continue
 		}
 		if mine < 0 {
-			if fl&ssa.AccAccumulate != 0 && fl&ssa.AccStart == 0 {
+			if fl&ir.GroupAccumulate != 0 && fl&ir.GroupStart == 0 {
 				return false
 			}
 			mine = len(sp.groups)
@@ -59,7 +59,7 @@ func (sp *spiller) groupsOf(m *ir.Module, acc []ssa.Access) (regular bool) {
 		}
 		g := &sp.groups[mine]
 		g.last = k
-		if fl&ssa.AccStop != 0 {
+		if fl&ir.GroupStop != 0 {
 			sp.open = slices.DeleteFunc(sp.open, func(o int) bool { return o == mine })
 		}
 	}

@@ -68,7 +68,7 @@ func (ws *Workspace) settled(m *ir.Module, opt *Options, mt *Metrics) (done bool
 // segments makes the interference problem of the current units: one segment each, in order of start.
 func (ws *Workspace) segments() {
 	units := ws.ranges.Units
-	ws.segs = resize(ws.segs, len(units))
+	ws.segs = arena.Resized(ws.segs, len(units))
 	for i := range units {
 		ws.segs[i] = regalloc.Seg{Start: units[i].Start, End: units[i].End, Node: uint32(i)}
 	}
@@ -82,14 +82,6 @@ func (ws *Workspace) Report(r *arena.Report) {
 	r.Add("memalloc.places", len(ws.sb.at), 24*cap(ws.sb.at)+8*cap(ws.psum.base)+8*len(ws.sb.words))
 }
 
-// resize gives s length n; contents are stale.
-func resize[T any](s []T, n int) []T {
-	if n <= cap(s) {
-		return s[:n]
-	}
-	return make([]T, n, n+n/4)
-}
-
 // dramCost is the ns of moving one unit's location between SBUF and DRAM.
 func dramCost(g *target.Generation, l *ir.LocRow, esz int) int64 {
 	if esz == 0 {
@@ -97,14 +89,6 @@ func dramCost(g *target.Generation, l *ir.LocRow, esz int) int64 {
 	}
 	return g.DMACost(int64(l.Parts), l.Bytes/int64(esz), esz)
 }
-
-// aliasRows are the alias relations of the module.
-func aliasRows(m *ir.Module) []ir.AliasRow {
-	return m.Aliases.Of(arena.Span{Len: uint32(m.Aliases.Len())})
-}
-
-// mustAlias is the kind of two locations that are the same bytes.
-const mustAlias = 3
 
 // apOf is the access pattern of the operand in a row of Module.Args.
 func apOf(m *ir.Module, arg uint32) ir.AP { return m.Args.Of(arena.Span{Off: arg, Len: 1})[0].AP() }

@@ -95,7 +95,7 @@ func (g *Graph) orderEnds() {
 	for i := range g.segs {
 		last = max(last, g.segs[i].End)
 	}
-	g.counts = grow(g.counts, int(last)+2)
+	g.counts = arena.Resized(g.counts, int(last)+2)
 	clear(g.counts)
 	for i := range g.segs {
 		g.counts[g.segs[i].End+1]++
@@ -103,7 +103,7 @@ func (g *Graph) orderEnds() {
 	for i := 1; i < len(g.counts); i++ {
 		g.counts[i] += g.counts[i-1]
 	}
-	g.byEnd = grow(g.byEnd, len(g.segs))
+	g.byEnd = arena.Resized(g.byEnd, len(g.segs))
 	for i := range g.segs {
 		e := g.segs[i].End
 		g.byEnd[g.counts[e]] = uint32(i)
@@ -127,7 +127,7 @@ func (g *Graph) countPairs() int {
 
 // groupSegs lists the segments of each node in order of time.
 func (g *Graph) groupSegs() {
-	g.off = grow(g.off, g.n+2)
+	g.off = arena.Resized(g.off, g.n+2)
 	clear(g.off)
 	for i := range g.segs {
 		g.off[g.segs[i].Node+2]++
@@ -135,7 +135,7 @@ func (g *Graph) groupSegs() {
 	for i := 2; i < len(g.off); i++ {
 		g.off[i] += g.off[i-1]
 	}
-	g.segOf = grow(g.segOf, len(g.segs))
+	g.segOf = arena.Resized(g.segOf, len(g.segs))
 	for i := range g.segs {
 		o := &g.off[g.segs[i].Node+1]
 		g.segOf[*o] = uint32(i)

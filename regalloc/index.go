@@ -1,5 +1,7 @@
 package regalloc
 
+import "github.com/rosmar-compiler/rosmar/arena"
+
 // Seg is one live segment of a node: points Start ≤ p < End.
 type Seg struct {
 	Start, End uint32
@@ -25,7 +27,7 @@ func (x *Index) Build(segs []Seg) {
 	for x.leaves < groups {
 		x.leaves *= 2
 	}
-	x.latest = grow(x.latest, 2*x.leaves)
+	x.latest = arena.Resized(x.latest, 2*x.leaves)
 	clear(x.latest)
 	for i := range segs {
 		leaf := &x.latest[x.leaves+i/leafSegs]
@@ -82,11 +84,3 @@ func (x *Index) Append(dst []uint32, lo, hi uint32) []uint32 {
 
 // Bytes is the size of the storage, used or not, without the borrowed segments.
 func (x *Index) Bytes() int { return 4 * cap(x.latest) }
-
-// grow gives s length n; contents are stale. A quarter of slack keeps sizes that creep up from reallocating each time.
-func grow[T any](s []T, n int) []T {
-	if n <= cap(s) {
-		return s[:n]
-	}
-	return make([]T, n, n+n/4)
-}

@@ -64,7 +64,7 @@ type Solver struct {
 func (s *Solver) Simplify() {
 	n := len(s.Nodes)
 	s.Order, s.Certain = s.Order[:0], -1
-	s.hot = grow(s.hot, n)
+	s.hot = arena.Resized(s.hot, n)
 	for i := range s.Nodes {
 		d := &s.Nodes[i]
 		s.hot[i] = hot{cap: d.Room, own: d.Own, len: d.Len, class: d.Class, shift: d.Shift}
@@ -174,7 +174,7 @@ func (s *Solver) rankNodes() {
 		}
 	}
 	sortByBytes(s.byRank, s.Nodes)
-	s.rank = grow(s.rank, len(s.hot))
+	s.rank = arena.Resized(s.rank, len(s.hot))
 	for r, i := range s.byRank {
 		s.rank[i] = uint32(r)
 	}

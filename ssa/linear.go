@@ -110,25 +110,12 @@ func (l *Linear) gather(m *ir.Module, i ir.Inst, at Point, nested bool) {
 		return
 	}
 	out := Write | nest
-	if r.Op.Is(ir.FlagReadsDst) || r.Op.Is(ir.FlagMatmul) && accumulates(m, i) {
+	if m.ReadsDst(i) {
 		out |= Read
 	}
 	for k := uint32(0); k < uint32(r.NOut); k++ {
 		l.operand(m, i, at, r.Args+reads+k, out)
 	}
-}
-
-// Accumulation flags of a matmul.
-const (
-	AccStart      = 1
-	AccStop       = 2
-	AccAccumulate = 4
-)
-
-// accumulates reports a matmul that adds to what its destination holds.
-func accumulates(m *ir.Module, i ir.Inst) bool {
-	a := m.AttrInt(i, ir.KeyAccumulationFlag)
-	return a&AccAccumulate != 0 && a&AccStart == 0
 }
 
 func (l *Linear) operand(m *ir.Module, i ir.Inst, at Point, arg uint32, fl AccessFlag) {
@@ -156,7 +143,7 @@ func (l *Linear) operand(m *ir.Module, i ir.Inst, at Point, arg uint32, fl Acces
 
 // sort deals the accesses out to their locations; each list stays in program order.
 func (l *Linear) sort(nlocs int) {
-	l.off = grow(l.off, nlocs+2)
+	l.off = arena.Resized(l.off, nlocs+2)
 	clear(l.off)
 	for _, loc := range l.locs {
 		l.off[loc+2]++
@@ -164,7 +151,7 @@ func (l *Linear) sort(nlocs int) {
 	for i := 2; i < len(l.off); i++ {
 		l.off[i] += l.off[i-1]
 	}
-	l.acc = grow(l.acc, len(l.flat))
+	l.acc = arena.Resized(l.acc, len(l.flat))
 	for k, loc := range l.locs {
 		l.acc[l.off[loc+1]] = l.flat[k]
 		l.off[loc+1]++
@@ -220,7 +207,7 @@ type Faults struct {
 func (l *Linear) Check(m *ir.Module) Faults {
 	var f Faults
 	l.aliased.Reset()
-	for _, a := range m.Aliases.Of(arena.Span{Len: uint32(m.Aliases.Len())}) {
+	for _, a := range m.AliasRows() {
 		l.aliased.Set(a.A, true)
 		l.aliased.Set(a.B, true)
 	}
@@ -295,12 +282,4 @@ func sep(k int, first string) string {
 		return first
 	}
 	return ", "
-}
-
-// grow gives s length n; contents are stale. A quarter of slack keeps sizes that creep up from reallocating each time.
-func grow[T any](s []T, n int) []T {
-	if n <= cap(s) {
-		return s[:n]
-	}
-	return make([]T, n, n+n/4)
 }

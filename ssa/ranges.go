@@ -1,6 +1,7 @@
 package ssa
 
 import (
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
@@ -57,7 +58,7 @@ type Ranges struct {
 func (r *Ranges) Build(m *ir.Module, lin *Linear, space target.Space, by Grouping, keep func(*ir.SetRow) bool) {
 	r.Space = space
 	nl := m.Locs.Len()
-	r.unitOf = grow(r.unitOf, nl)
+	r.unitOf = arena.Resized(r.unitOf, nl)
 	clear(r.unitOf)
 	r.Units = r.Units[:0]
 	r.scratch = r.scratch[:0]
@@ -92,7 +93,7 @@ func (r *Ranges) Build(m *ir.Module, lin *Linear, space target.Space, by Groupin
 		}
 	}
 	// The order of first definition is the order in which the accesses come; what has none, or is live from the start, goes first.
-	r.remap = grow(r.remap, len(r.scratch))
+	r.remap = arena.Resized(r.remap, len(r.scratch))
 	clear(r.remap)
 	for i := range r.scratch {
 		if u := &r.scratch[i]; u.Start == 0 {

@@ -3,13 +3,9 @@ package lower
 import (
 	"encoding/binary"
 
-	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
-
-// wholePool is the span of all elements of a pool.
-func wholePool(n int) arena.Span { return arena.Span{Len: uint32(n)} }
 
 // tracer gathers what leads from a bundle to its source: columns by bundle and a table of texts. Nothing needs it to run.
 //
@@ -32,7 +28,7 @@ func (t *tracer) note(e target.Engine, i ir.Inst, bundles int) {
 		t.insts = append(t.insts, i)
 		t.row[i] = r
 	}
-	k := engineIndex[e]
+	k := e.SeqIndex()
 	for range bundles {
 		t.rows[k] = append(t.rows[k], r)
 	}

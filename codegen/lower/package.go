@@ -58,7 +58,6 @@ func Package(m *ir.Module, f ir.Func, opt Options, t *Tail) (*neff.Package, Stat
 		if err != nil {
 			return nil, st, err
 		}
-		t.counts[k] = n
 		st.Bundles[k] = n
 		st.Weights += t.weights.saved
 		p.Engines[k] = neff.Program{Bundles: n, Descs: t.descs[k], Emit: func(w io.Writer) error {
@@ -106,7 +105,7 @@ func (t *Tail) blocksOf(st *Stats) error {
 			if !r.Op.IsDMA() {
 				continue
 			}
-			k := engineIndex[r.Engine]
+			k := r.Engine.SeqIndex()
 			blocks[k]++
 			var err error
 			if t.descs[k], err = t.descriptors(t.descs[k], i, blocks[k]); err != nil {
@@ -178,7 +177,7 @@ func (t *Tail) define(p *neff.Package, opt Options) error {
 			}
 		}
 	}
-	for _, a := range m.Aliases.Of(wholePool(m.Aliases.Len())) {
+	for _, a := range m.AliasRows() {
 		in, out := m.Sets.At(m.Locs.At(a.A).Set), m.Sets.At(m.Locs.At(a.B).Set)
 		if in.Kind.IsOutput() {
 			in, out = out, in

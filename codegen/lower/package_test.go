@@ -243,7 +243,7 @@ func TestPackageTables(t *testing.T) {
 	if s := fmt.Sprintf("%s %s %v %s %d %v", got.Var, got.Tensor, got.Shape, got.Dtype, got.SHA256[0], got.Recipe); s != want {
 		t.Errorf("weight\n%s\nwant\n%s", s, want)
 	}
-	if st.Descriptors != 4 || st.Bundles[engineIndex[target.EngineSP]] != 4 {
+	if st.Descriptors != 4 || st.Bundles[target.EngineSP.SeqIndex()] != 4 {
 		t.Errorf("stats %+v", st)
 	}
 }
@@ -298,7 +298,7 @@ func TestDebugTable(t *testing.T) {
 		b = b[k:]
 	}
 	got := ""
-	for _, r := range rows[engineIndex[target.EnginePE]] {
+	for _, r := range rows[target.EnginePE.SeqIndex()] {
 		got += texts[names[r]] + " " + texts[opcodes[r]] + " " + texts[sources[r]] + "; "
 	}
 	if want := strings.Repeat("I-3 Matmult dot; ", 3); got != want || len(b) != 0 {

@@ -140,7 +140,7 @@ func Sync(m *ir.Module, f ir.Func, s *SyncSpace) (SyncStats, error) {
 			if !r.Engine.HasStream() {
 				return st, target.Errorf(target.Bug, "%s (%s) runs on %s, which has no instruction stream", m.InstName(i), r.Op, r.Engine)
 			}
-			e := engineIndex[r.Engine]
+			e := r.Engine.SeqIndex()
 			pos++
 			seq[e]++
 			rec := s.rec.Ptr(i)
@@ -162,17 +162,6 @@ func Sync(m *ir.Module, f ir.Func, s *SyncSpace) (SyncStats, error) {
 	return st, nil
 }
 
-// engineIndex is the place of an engine in target.Sequencers.
-var engineIndex = func() (t [target.NumEngines]int) {
-	for k, e := range target.Sequencers {
-		t[e] = k
-	}
-	return t
-}()
-
-// EngineSem is the semaphore of an engine with a stream.
-func EngineSem(e target.Engine) uint16 { return uint16(FirstEngineSem + engineIndex[e]) }
-
 func (s *SyncSpace) begin(m *ir.Module) error {
 	sets := m.Queues.Len() - 1
 	s.ring = uint32(m.SemaphoresPerQueue)
@@ -185,8 +174,8 @@ func (s *SyncSpace) begin(m *ir.Module) error {
 		r := m.Queues.At(q)
 		s.rings = append(s.rings, ringState{base: uint16(r.SemBase), queues: int32(r.NumQueues)})
 	}
-	s.slots = zeroed(s.slots, sets*int(s.ring))
-	s.cur = zeroed(s.cur, numEngines*s.stride)
+	s.slots = arena.Zeroed(s.slots, sets*int(s.ring))
+	s.cur = arena.Zeroed(s.cur, numEngines*s.stride)
 	s.vers = append(s.vers[:0], s.cur[:s.stride]...) // snapshot 0: nothing known
 	s.rec.Reset()
 	s.rec.Resize(m.Insts.Len())
@@ -317,14 +306,4 @@ func (s *SyncSpace) number(m *ir.Module, f ir.Func, st *SyncStats) {
 			}
 		}
 	}
-}
-
-// zeroed gives n zero elements on the storage of s.
-func zeroed[T any](s []T, n int) []T {
-	if n > cap(s) {
-		return make([]T, n, n+n/4)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

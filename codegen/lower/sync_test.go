@@ -69,7 +69,7 @@ func newHB(t *rapid.T, m *ir.Module, blk ir.Block) *hb {
 				if int(u.Sem) < int(q.SemBase) || int(u.Sem) >= int(q.SemBase)+int(m.SemaphoresPerQueue) || u.Value != int32(q.NumQueues) {
 					t.Fatalf("%s adds %d to semaphore %d; its ring starts at %d", m.InstName(i), u.Value, u.Sem, q.SemBase)
 				}
-			} else if u.Sem != EngineSem(r.Engine) || u.Value != 1 {
+			} else if u.Sem != uint16(FirstEngineSem+r.Engine.SeqIndex()) || u.Value != 1 {
 				t.Fatalf("%s on %s adds %d to semaphore %d", m.InstName(i), r.Engine, u.Value, u.Sem)
 			}
 			adds[u.Sem] = append(adds[u.Sem], add{k, u.Value})

@@ -31,7 +31,6 @@ type Tail struct {
 	queueRow arena.Column[ir.Queue, uint32]
 	varRow   arena.Column[ir.Loc, uint32]
 	scratch  uint32 // row of the variable of internal DRAM
-	counts   [numEngines]int64
 	cut      cutter
 	trace    *tracer
 }

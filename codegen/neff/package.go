@@ -55,10 +55,8 @@ type Package struct {
 
 // Engine finds the program of an engine, nil for one without a stream.
 func (p *Package) Engine(e target.Engine) *Program {
-	for i, s := range target.Sequencers {
-		if s == e {
-			return &p.Engines[i]
-		}
+	if k := e.SeqIndex(); k >= 0 {
+		return &p.Engines[k]
 	}
 	return nil
 }

@@ -25,13 +25,13 @@ const (
 func (w *Writer) spellAll() {
 	m := w.m
 	w.spell.reset()
-	w.funcs = zeroed(w.funcs, m.Funcs.Len())
-	w.queues = zeroed(w.queues, m.Queues.Len())
-	w.blocks = zeroed(w.blocks, m.Blocks.Len())
-	w.insts = zeroed(w.insts, m.Insts.Len())
-	w.sets = zeroed(w.sets, m.Sets.Len())
-	w.locs = zeroed(w.locs, m.Locs.Len())
-	w.regs = zeroed(w.regs, m.Regs.Len())
+	w.funcs = arena.Zeroed(w.funcs, m.Funcs.Len())
+	w.queues = arena.Zeroed(w.queues, m.Queues.Len())
+	w.blocks = arena.Zeroed(w.blocks, m.Blocks.Len())
+	w.insts = arena.Zeroed(w.insts, m.Insts.Len())
+	w.sets = arena.Zeroed(w.sets, m.Sets.Len())
+	w.locs = arena.Zeroed(w.locs, m.Locs.Len())
+	w.regs = arena.Zeroed(w.regs, m.Regs.Len())
 
 	w.gather()
 	for f, r := range m.Funcs.All() {
@@ -71,12 +71,6 @@ func (w *Writer) spellAll() {
 	}
 }
 
-func zeroed[T any](s []T, n int) []T {
-	s = slices.Grow(s[:0], n)[:n]
-	clear(s)
-	return s
-}
-
 func (w *Writer) gather() { w.names, w.ids = w.names[:0], w.ids[:0] }
 
 func (w *Writer) gatherOne(id uint32, n arena.Name) {
@@ -85,7 +79,7 @@ func (w *Writer) gatherOne(id uint32, n arena.Name) {
 
 // give spells what was gathered.
 func (w *Writer) give(prefix string, table []spelling) {
-	w.spelt = zeroed(w.spelt, len(w.names))
+	w.spelt = arena.Zeroed(w.spelt, len(w.names))
 	w.spell.spell(&w.m.Names, prefix, w.names, w.spelt)
 	for k, id := range w.ids {
 		table[id] = w.spelt[k]
@@ -238,8 +232,7 @@ func (w *Writer) innerExtras(list string, s spelling, prefix string) []extra {
 func (w *Writer) allocations(f ir.Func) {
 	m := w.m
 	w.aliases = w.aliases[:0]
-	for i := 0; i < m.Aliases.Len(); i++ {
-		a := m.Aliases.Of(arena.Span{Off: uint32(i), Len: 1})[0]
+	for _, a := range m.AliasRows() {
 		if m.Sets.At(m.Locs.At(a.A).Set).Func == f {
 			w.aliases = append(w.aliases, a, ir.AliasRow{A: a.B, B: a.A, Kind: a.Kind})
 		}

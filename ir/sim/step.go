@@ -276,7 +276,7 @@ func affine(m *ir.Module, i ir.Inst) kernel.Affine {
 
 // matmul is one Matmult: accumulation flag 4 adds to the destination, anything else overwrites it.
 func (s *Sim) matmul(m *ir.Module, i ir.Inst, o *operands) error {
-	accumulate := m.Attr(i, ir.KeyAccumulationFlag)&4 != 0
+	accumulate := m.ReadsDst(i)
 	if m.AttrBool(i, ir.KeyIsTranspose) && m.Gen.ExactTranspose {
 		return kernel.Transpose(&s.scratch, &o.out[0], &o.in[0], &o.in[1])
 	}

@@ -36,6 +36,24 @@ var engines = [NumEngines]EngineInfo{
 // Sequencers are the engines with an instruction stream, in ordinal order.
 var Sequencers = [5]Engine{EnginePool, EngineAct, EnginePE, EngineDVE, EngineSP}
 
+var seqIndex = func() (t [NumEngines]int) {
+	for e := range t {
+		t[e] = -1
+	}
+	for k, e := range Sequencers {
+		t[e] = k
+	}
+	return t
+}()
+
+// SeqIndex is the place of the engine in Sequencers, -1 when it has no instruction stream.
+func (e Engine) SeqIndex() int {
+	if e < NumEngines {
+		return seqIndex[e]
+	}
+	return -1
+}
+
 // Info gives the spellings; an unknown ordinal has empty ones.
 func (e Engine) Info() EngineInfo {
 	if e < NumEngines {
@@ -49,7 +67,7 @@ func (e Engine) String() string { return e.Info().Name }
 
 // HasStream reports whether the engine runs instructions of its own.
 func (e Engine) HasStream() bool {
-	return e == EnginePool || e == EngineAct || e == EnginePE || e == EngineDVE || e == EngineSP
+	return e.SeqIndex() >= 0
 }
 
 // ParseEngine accepts the JSON name, the NEFF token and the external name.

@@ -107,7 +107,7 @@ func (w *Workspace) begin(m *ir.Module, f ir.Func) error {
 	if !keep {
 		m.Deps.Reset()
 	}
-	for _, a := range m.Aliases.Of(arena.Span{Len: uint32(m.Aliases.Len())}) {
+	for _, a := range m.AliasRows() {
 		if ra, rb := w.rootOf(a.A), w.rootOf(a.B); ra != rb {
 			w.root.Set(rb, ra)
 		}
@@ -142,6 +142,10 @@ func (w *Workspace) rootOf(l ir.Loc) ir.Loc {
 		if p == 0 {
 			return l
 		}
+		if up := w.root.Get(p); up != 0 {
+			w.root.Set(l, up) // halves the path, so that long chains of aliases stay cheap
+			p = up
+		}
 		l = p
 	}
 }
@@ -171,11 +175,7 @@ func (w *Workspace) visit(m *ir.Module, i ir.Inst, at int) error {
 	} else if w.fenced != 0 {
 		w.edge(w.order[w.fenced-1], ir.DepOrdered)
 	}
-	readsDst := info.Flags&ir.FlagReadsDst != 0
 	matmul := info.Flags&ir.FlagMatmul != 0
-	if matmul && m.AttrInt(i, ir.KeyAccumulationFlag)&accumulate != 0 {
-		readsDst = true
-	}
 	for _, a := range m.Ins(i) {
 		if err := w.operand(m, i, a, false); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (w *Workspace) visit(m *ir.Module, i ir.Inst, at int) error {
 		}
 	}
 	outs := m.Outs(i)
-	if readsDst {
+	if m.ReadsDst(i) {
 		for _, a := range outs {
 			if err := w.operand(m, i, a, false); err != nil {
 				return err
@@ -371,9 +371,3 @@ func (w *Workspace) writeSingle(s *single, i ir.Inst) {
 	}
 	s.writer, s.readers = i, 0
 }
-
-// Bits of an accumulation flag.
-const (
-	start      = 1
-	accumulate = 4
-)

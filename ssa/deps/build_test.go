@@ -172,12 +172,12 @@ func gen(t *rapid.T, m *ir.Module) ir.Func {
 			n := rapid.IntRange(1, 3).Draw(t, "group")
 			dst := chip(psum)
 			for k := range n {
-				flag := int64(accumulate)
+				flag := int64(ir.GroupAccumulate)
 				if k == 0 {
-					flag = start
+					flag = ir.GroupStart
 				}
 				if k == n-1 {
-					flag |= 2
+					flag |= ir.GroupStop
 				}
 				b.Emit(ir.OpMatmult, target.EnginePE, []ir.Arg{chip(sb), chip(sb)}, []ir.Arg{dst}, ir.Int(ir.KeyAccumulationFlag, flag))
 			}

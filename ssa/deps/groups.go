@@ -32,7 +32,7 @@ func (w *Workspace) accumulation(m *ir.Module, i ir.Inst, dst ir.Arg, matmul boo
 	flags := m.AttrInt(i, ir.KeyAccumulationFlag)
 	// The group that is open on this pattern is the one that used its first bank last.
 	g := w.banks[b0][q0]
-	if g == 0 || !matmul || flags&start != 0 || !w.continues(m, g, row) {
+	if g == 0 || !matmul || flags&ir.GroupStart != 0 || !w.continues(m, g, row) {
 		for b := b0; b < b1; b++ {
 			for q := q0; q < q1; q++ {
 				if t := w.banks[b][q]; t != 0 {

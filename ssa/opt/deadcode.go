@@ -59,8 +59,8 @@ const forever = 1 << 30
 
 func (d *Dead) count(m *ir.Module, f ir.Func) {
 	nl, ni := m.Locs.Len(), m.Insts.Len()
-	d.reads, d.alive = zeroed(d.reads, nl), zeroed(d.alive, ni)
-	d.first, d.queue = zeroed(d.first, nl+1), d.queue[:0]
+	d.reads, d.alive = arena.Zeroed(d.reads, nl), arena.Zeroed(d.alive, ni)
+	d.first, d.queue = arena.Zeroed(d.first, nl+1), d.queue[:0]
 	writes := 0
 	for _, b := range m.BlocksOf(f) {
 		for _, i := range m.OrderOf(b) {
@@ -96,7 +96,7 @@ func (d *Dead) count(m *ir.Module, f ir.Func) {
 			d.reads[l] += forever
 		}
 	}
-	for _, a := range m.Aliases.Of(arena.Span{Len: uint32(m.Aliases.Len())}) {
+	for _, a := range m.AliasRows() {
 		d.reads[a.A], d.reads[a.B] = forever, forever
 	}
 	for l := range nl {
@@ -133,13 +133,4 @@ func (d *Dead) keepSet(m *ir.Module, s ir.Set) {
 	for l := first; l < first+ir.Loc(n); l++ {
 		d.reads[l] = forever
 	}
-}
-
-func zeroed(s []uint32, n int) []uint32 {
-	if cap(s) < n {
-		return make([]uint32, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }
