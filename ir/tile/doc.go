@@ -2,23 +2,30 @@
 //
 // # Way of the data
 //
-//	graph nodes ─ import ─ values and views ─ form units ─ plan ─ instructions
+//	graph nodes ─ import ─ values and views ─ order ─ units ─ layouts, residents, counts ─ instructions
 //
-//	val      a tensor that one machine operation makes a tile of                       value.go, lowering.go
-//	view     a strided window on a value; what moves without arithmetic is a view      view.go
-//	unit     values that share one pass over the tiles of one domain                   unit.go
-//	domain   the axes of a unit and which loop each belongs to                         view.go
-//	plan     tile height, chunk width                                                  budget.go
+//	val       a tensor that one machine operation makes tile by tile                    value.go, lowering.go
+//	view      a strided window on a value; what moves without arithmetic is a view      view.go
+//	unit      values that share one pass over the tiles of one domain                   unit.go, order.go
+//	domain    the axes of a unit and which loop each belongs to                         view.go
+//	plan      tile height, chunk width                                                  budget.go
+//	resident  a value that stays in SBUF between units, and who can read it there       resident.go, stay.go
+//	form      a chain of values that one instruction computes                           fuse.go
 //
-// Import: import.go (leaves, norms), elementwise.go, integers.go, numbers.go, moves.go, reductions.go, contractions.go.
-// Emission: emit.go (tiles of a unit), instr.go (instructions), matmul.go, conv.go, assemble.go, transfer.go (DMA), homes.go (DRAM).
+// Import: import.go (leaves, norms), elementwise.go, integers.go, numbers.go (what is computed here), moves.go, reductions.go,
+// contractions.go, relay.go (constant operands), top.go (arg-max, top-k, running sums).
+// Emission: emit.go (tiles of a unit), instr.go (instructions), matmul.go, transpose.go, conv.go, window.go, assemble.go
+// (concatenations, paddings), transfer.go (DMA), homes.go (DRAM). refuse.go counts what would be emitted, before it is.
 //
 // # Invariants
 //
 // A view's root is a value; its steps count elements of the root in row-major order, which is how the root lies in DRAM.
-// Values are numbered in topological order, and units run in order: a unit reads only values of itself and earlier units.
+// An operand's value has a smaller number than its reader's. Units run in order of theirs: a unit reads only values of
+// itself and of earlier units.
 // Repeated elements are never stored as data: they are immediates, or a Memset where a tile is needed.
-// Every value is rounded to its storage type where the model says, except that what reads a product straight from PSUM sees
-// its float32 sum.
+// Every value is rounded to its element type where the model says, except that what reads a product straight from PSUM sees
+// its float32 sum. Values may be stored in a narrower type that holds them all.
 // No axis of an engine operand exceeds the wire's slots, and no transfer five axes a side.
+// A value lives in DRAM only when a reader cannot walk it in SBUF, or when it does not fit there beside the tiles of the
+// units in between.
 package tile
