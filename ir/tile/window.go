@@ -233,13 +233,17 @@ func (l *lowering) startWindow(u *unit, width int64) int64 {
 	var first tile
 	p.chunk(d, 0, &first)
 	w.bytes = mapOf(w.spans, &first) * size
-	for !w.foldable(&first) && got > 1 && !u.fullRow {
+	if info.kind == winTop {
+		got = max(got, d.freeElems()) // a sorted row is one tile
+		p = planTiles(d, 128, got, 0)
+	}
+	for info.kind == winFold && !w.foldable(&first) && got > 1 && !u.fullRow {
 		got /= 2
 		p = planTiles(d, 128, got, 0)
 		p.chunk(d, 0, &first)
 		w.bytes = mapOf(w.spans, &first) * size
 	}
-	if !w.foldable(&first) {
+	if info.kind == winFold && !w.foldable(&first) {
 		l.unsupported(l.vals.At(u.root).src, "windows of %d elements are not folded over a whole row (%d results)", taps, first.w)
 		return 1
 	}
