@@ -3,12 +3,10 @@ package codegen
 import (
 	"bytes"
 	"context"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/codegen/neff"
-	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"pgregory.net/rapid"
@@ -72,7 +70,7 @@ func TestMissingPass(t *testing.T) {
 	essential := map[string]string{
 		"coloring_allocator_psum": "coloring_allocator_sb", "coloring_allocator_sb": "coloring_allocator_dram",
 		"coloring_allocator_dram": "hbm_usage", "build_fdeps": "post_sched", "legalize_mm_accumulation_groups": "codegen",
-		"alloc_queues": "lower_sync", "lower_sync": "codegen",
+		"alloc_queues": "lower_sync", "lower_act": "codegen", "lower_sync": "codegen",
 	}
 	for i, n := range plane2 {
 		list := append(append([]string{}, plane2[:i]...), plane2[i+1:]...)
@@ -84,35 +82,6 @@ func TestMissingPass(t *testing.T) {
 		} else if err != nil {
 			t.Errorf("without %s: %v", n, err)
 		}
-	}
-}
-
-// Without lower_act a program runs whose tables the tiles loaded; one that lost a load is refused.
-func TestMissingTables(t *testing.T) {
-	var text bytes.Buffer
-	var w Worker
-	o := NewOptions()
-	o.Pass = []string{"birverifier"}
-	if _, err := w.Compile(context.Background(), activated(), &o, &neff.Buffer{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := ir.Print(&text, w.m); err != nil {
-		t.Fatal(err)
-	}
-	// The loads stay and bring another set.
-	set := regexp.MustCompile(`(LoadActFuncSet .*act_func_set(?:_id)?=)\d+`)
-	if !set.Match(text.Bytes()) {
-		t.Fatal("the tiles load no table")
-	}
-	p, err := Parse(set.ReplaceAll(text.Bytes(), []byte("${1}5")), "m.rir", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o = NewOptions()
-	o.SkipPass = []string{"lower_act"}
-	_, err = w.Compile(context.Background(), p, &o, &neff.Buffer{})
-	if target.ClassOf(err) != target.User || !strings.Contains(err.Error(), "codegen needs lower_act to have run") {
-		t.Errorf("without the loads and without lower_act: %v", err)
 	}
 }
 
