@@ -43,7 +43,7 @@ type Result struct {
 // is changed in place. The result is valid also beside an error, as far as the compile went.
 func (w *Worker) Compile(ctx context.Context, p *Program, opt *Options, out io.WriteSeeker) (*Result, error) {
 	start := time.Now()
-	gen, names, err := opt.resolve()
+	gen, names, err := opt.resolve(p.generation())
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +84,14 @@ func (w *Worker) Compile(ctx context.Context, p *Program, opt *Options, out io.W
 	return res, err
 }
 
+// generation is what a module in tiles says it is for, nil for a model.
+func (p *Program) generation() *target.Generation {
+	if p.Module == nil {
+		return nil
+	}
+	return p.Module.Gen
+}
+
 // begin makes the module of the program: tiles from a graph, or the module as it is. It has a row of its own in the timing.
 func (w *Worker) begin(p *Program, res *Result) error {
 	if p.Module != nil {
@@ -95,7 +103,7 @@ func (w *Worker) begin(p *Program, res *Result) error {
 			w.m.Gen = w.gen
 		}
 		if w.m.Gen != w.gen {
-			return target.Errorf(target.User, "the module is for %s and the target is %s; give --target %s", w.m.Gen.Name, w.gen.Name, w.m.Gen.Name)
+			return target.Errorf(target.User, "the tiles are for %s, and --target is %s; leave --target out or give %s", w.m.Gen.Name, w.gen.Name, w.m.Gen.Name)
 		}
 		if w.m.Name == 0 {
 			w.m.Name = w.m.Names.Intern(p.Name)

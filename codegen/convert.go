@@ -23,7 +23,7 @@ func (w *Worker) Convert(p *Program, format Format, opt *Options, out io.Writer)
 		}
 		return onnx.Write(out, p.Graph)
 	case FormatBIR, FormatRIR:
-		gen, err := target.ForCodeGen(opt.Target)
+		gen, err := opt.Generation(p.generation())
 		if err != nil {
 			return err
 		}

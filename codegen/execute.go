@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rosmar-compiler/rosmar/codegen/machine"
@@ -13,9 +14,10 @@ import (
 )
 
 // RunOptions say what a package is fed and what its results are held against. Tensors are matched to the package's by name,
-// and where a name is unknown, by position.
+// and those without a name by position.
 type RunOptions struct {
 	Inputs  []NamedTensor
+	Spare   bool   // drop inputs that the package does not have, and do not refuse them
 	Random  uint64 // seed of inputs that are not given, when HasRandom is set
 	HasRand bool
 	Expect  []NamedTensor
@@ -119,10 +121,10 @@ func (r *Runner) Execute(ctx context.Context, data []byte, opt *RunOptions) (*Ru
 	}
 	source := &constants{model: opt.model()}
 	mach.Weights(func(w *neff.Weight, _ *neff.Var) ([]byte, error) { return source.bytes(w) })
-	if err := mach.Load(pkg); err != nil {
+	res := &RunResult{Name: pkg.Header.Name, Target: g.Name}
+	if err := res.timed(opt, Event{Pass: "load"}, func() error { return mach.Load(pkg) }); err != nil {
 		return nil, err
 	}
-	res := &RunResult{Name: pkg.Header.Name, Target: g.Name}
 	inputs, err := bindInputs(pkg, opt)
 	if err != nil {
 		return nil, err
@@ -167,9 +169,22 @@ func (r *Runner) Execute(ctx context.Context, data []byte, opt *RunOptions) (*Ru
 
 // bindInputs gives every input of the package its data: what was named, what stands at its position, or random values.
 func bindInputs(pkg *neff.Package, opt *RunOptions) ([]NamedTensor, error) {
+	known := map[string]bool{}
+	for _, t := range pkg.Tensors.Inputs {
+		known[t.Name] = true
+	}
 	byName := map[string]*NamedTensor{}
 	for i := range opt.Inputs {
 		byName[opt.Inputs[i].Name] = &opt.Inputs[i]
+	}
+	for i := range opt.Inputs {
+		switch name := opt.Inputs[i].Name; {
+		case opt.Spare:
+		case name == "" && i >= len(pkg.Tensors.Inputs):
+			return nil, target.Errorf(target.User, "%d inputs are given by position; the package has %s", len(opt.Inputs), ioList(pkg.Tensors.Inputs, "input"))
+		case name != "" && !known[name]:
+			return nil, target.Errorf(target.User, "the package has no input %q; it has %s", name, ioList(pkg.Tensors.Inputs, "input"))
+		}
 	}
 	var random []graph.Tensor
 	if opt.HasRand {
@@ -182,22 +197,60 @@ func bindInputs(pkg *neff.Package, opt *RunOptions) ([]NamedTensor, error) {
 			return nil, target.NotSupported(t.Dtype, "input %q has element type %s", t.Name, t.Dtype)
 		}
 		x := NamedTensor{Name: t.Name, Tensor: graph.Tensor{Dtype: d, Dims: t.Shape}}
-		switch given := byName[t.Name]; {
+		given := byName[t.Name]
+		if given == nil && i < len(opt.Inputs) && opt.Inputs[i].Name == "" {
+			given = &opt.Inputs[i]
+		}
+		switch {
 		case given != nil:
 			x.Data = given.Data
-		case i < len(opt.Inputs) && opt.Inputs[i].Name == "":
-			x.Data = opt.Inputs[i].Data
 		case random != nil:
 			x.Data = random[i].Data
 		default:
-			return nil, target.Errorf(target.User, "input %q (%s %v) has no data; give --input %s=FILE or --random-inputs SEED", t.Name, t.Dtype, t.Shape, t.Name)
+			return nil, target.Errorf(target.User, "input %q (%s) has no data; give --input %s=FILE or --random-inputs SEED", t.Name, shapeOf(t), t.Name)
 		}
-		if int64(len(x.Data)) != t.Size {
-			return nil, target.Errorf(target.User, "input %q takes %d bytes (%s %v), got %d", t.Name, t.Size, t.Dtype, t.Shape, len(x.Data))
+		switch {
+		case int64(len(x.Data)) == t.Size:
+		case given != nil:
+			return nil, target.Errorf(target.User, "input %q takes %s, %d bytes; what is given is %s%s, %d bytes", t.Name, shapeOf(t), t.Size,
+				given.Dtype, dims(given.Dims), len(x.Data))
+		default:
+			return nil, target.Errorf(target.Bug, "input %q takes %d bytes, drawn are %d", t.Name, t.Size, len(x.Data))
 		}
 		out = append(out, x)
 	}
 	return out, nil
+}
+
+// ioList names the inputs or outputs of a package with their shapes, for messages; a long list is cut.
+func ioList(ts []neff.Tensor, what string) string {
+	if len(ts) == 0 {
+		return "no " + what + "s"
+	}
+	var b strings.Builder
+	for i, t := range ts {
+		if i == 8 {
+			fmt.Fprintf(&b, " and %d more", len(ts)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %s", t.Name, shapeOf(t))
+	}
+	return b.String()
+}
+
+// shapeOf is a type as models spell it.
+func shapeOf(t neff.Tensor) string {
+	if d, ok := machineTypes[t.Dtype]; ok {
+		return d.String() + dims(t.Shape)
+	}
+	return t.Dtype + dims(t.Shape)
+}
+
+func dims(d []int64) string {
+	return strings.ReplaceAll(fmt.Sprint(d), " ", ",")
 }
 
 // randomInputs draws inputs; the model, when there is one, knows which integers are indices.
@@ -257,7 +310,10 @@ func compare(pkg *neff.Package, inputs []NamedTensor, opt *RunOptions, res *RunR
 			}
 		}
 		if at < 0 {
-			return target.Errorf(target.User, "the package has no output %q", e.Name)
+			if e.Name == "" {
+				return target.Errorf(target.User, "%d outputs are expected by position; the package has %s", len(opt.Expect), ioList(pkg.Tensors.Outputs, "output"))
+			}
+			return target.Errorf(target.User, "the package has no output %q; it has %s", e.Name, ioList(pkg.Tensors.Outputs, "output"))
 		}
 		if err := res.hold(at, e.Tensor, tol); err != nil {
 			return err

@@ -145,6 +145,9 @@ func Parse(data []byte, name, dir string) (*Program, error) {
 			return nil, err
 		}
 	default:
+		if len(data) == 0 {
+			return nil, target.Errorf(target.User, "is empty")
+		}
 		if IsPackage(data) {
 			return nil, target.Errorf(target.User, "is a package already; rosmar run, inspect and disasm take packages")
 		}

@@ -12,7 +12,7 @@ import (
 
 // Options is everything that a compile depends on beside its input. The zero value of a field means its default.
 type Options struct {
-	Target    string // product or arch name; default trn2
+	Target    string // product or arch name; "" is that of a module in tiles that says its own, else trn2
 	OptLevel  int    // -1 or 2; other levels are refused by name
 	Allocator string // "" or "coloring"
 
@@ -60,9 +60,20 @@ func NewOptions() Options {
 	}
 }
 
+// Generation is the machine to compile for. own is that of a module in tiles, nil for a model.
+func (o *Options) Generation(own *target.Generation) (*target.Generation, error) {
+	switch {
+	case o.Target != "":
+		return target.ForCodeGen(o.Target)
+	case own != nil:
+		return target.ForCodeGen(own.Name)
+	}
+	return target.ForCodeGen(DefaultTarget)
+}
+
 // resolve checks the options that need no module and gives the generation and the pass list.
-func (o *Options) resolve() (*target.Generation, []string, error) {
-	g, err := target.ForCodeGen(o.Target)
+func (o *Options) resolve(own *target.Generation) (*target.Generation, []string, error) {
+	g, err := o.Generation(own)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +109,7 @@ func (o *Options) resolve() (*target.Generation, []string, error) {
 
 // Check finds what is wrong with the options themselves, before any input is read.
 func (o *Options) Check() error {
-	_, _, err := o.resolve()
+	_, _, err := o.resolve(nil)
 	return err
 }
 
@@ -120,7 +131,7 @@ func (o *Options) passes() ([]string, error) {
 				continue
 			}
 			if _, ok := passByName[n]; !ok {
-				return nil, target.Errorf(target.User, "Backend pass: %s is not registered!", n)
+				return nil, unknownPass(n)
 			}
 		}
 	}
@@ -156,6 +167,40 @@ func (o *Options) passes() ([]string, error) {
 		return nil, target.Errorf(target.User, "--start-pass=%s: the selected list does not contain it", o.StartPass)
 	}
 	return out, nil
+}
+
+// unknownPass refuses a name that the registry does not have, with the nearest that it has.
+func unknownPass(name string) error {
+	near, best := "", 4 // a guess that is further away is no guess
+	for i := range registry {
+		if d := distance(name, registry[i].Name); d < best {
+			near, best = registry[i].Name, d
+		}
+	}
+	if near != "" {
+		return target.Errorf(target.User, "Backend pass: %s is not registered! Did you mean %s? --list-passes prints all", name, near)
+	}
+	return target.Errorf(target.User, "Backend pass: %s is not registered! --list-passes prints all", name)
+}
+
+// distance is how many bytes have to be put in, taken out or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := diagonal
+			if a[i] != b[j] {
+				d = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], d
+		}
+	}
+	return row[len(b)]
 }
 
 // TimedOut reports that an error is the allocator's watchdog, which has an exit code of its own.

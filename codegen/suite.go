@@ -46,6 +46,9 @@ type CaseResult struct {
 // beside it or in test_data_set_*, or inputs.npz and outputs.npz, or NAME_output_N.pb beside NAME.onnx. A folder without a
 // model is searched, in name order, one level at a time.
 func FindCases(dir string) ([]Case, error) {
+	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+		return nil, target.Errorf(target.User, "%s is a file; give the folder that holds the model and its published tensors", dir)
+	}
 	var out []Case
 	todo := []string{dir}
 	for len(todo) > 0 {
@@ -190,8 +193,8 @@ func (w *Worker) runCase(ctx context.Context, c *Case, opt *Options, ropt *RunOp
 		return err
 	}
 	r := *ropt
-	r.Weights = p
-	r.Inputs = inputs
+	r.Weights, r.Progress = p, w.Progress
+	r.Inputs, r.Spare = inputs, true // a shape that was fixed when the model was read is no input any more
 	if c.Ramp {
 		r.Inputs = rampInputs(p.Graph)
 	}

@@ -99,7 +99,7 @@ func DRAM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 		return g.size[i]
 	})
 	mt.PeakDemand = 100 * float64(peak) / float64(window)
-	mt.Utilisation = 100 * float64(peak) / float64(max(1, mt.HighWater))
+	mt.Utilisation = 100 * float64(mt.HighWater) / float64(max(1, window))
 	if int(at) < ws.lin.Points() {
 		mt.PeakInst = ws.lin.Insts[at]
 	}

@@ -25,10 +25,13 @@ func (a *app) compileCmd() *cobra.Command {
 		prof           profiles
 	)
 	cmd := &cobra.Command{
-		Use:   "compile IN… [-o OUT]",
-		Short: "Compile models or tiles into packages",
-		Long: `compile reads each input and writes its package: to IN.neff beside the input, or to the file or folder that -o names. Several
-inputs are compiled in parallel; the bytes of a package do not depend on -j. A compile that fails leaves no file.
+		Use: "compile IN… [-o OUT]",
+
+		ValidArgsFunction: completeModels,
+		Short:             "Compile models or tiles into packages",
+		Long: `compile reads each input and writes its package: to the file or folder that -o names; without -o beside the input as IN.neff,
+for a generated model in the working folder, for - to standard output. Several inputs are compiled in parallel; the bytes of a
+package do not depend on -j. A compile that fails leaves no file. Nothing is printed when all is well; -v says what was written.
 
 Options select passes as a list: the level's, or exactly that of --pass; then --skip-pass and --start-pass take some away.`,
 		Example: `  rosmar compile model.onnx -o model.neff
@@ -41,6 +44,7 @@ Options select passes as a list: the level's, or exactly that of --pass; then --
 			if list {
 				return a.listPasses()
 			}
+			ownTarget(cmd, &opt.Target)
 			if err := errors.Join(usage("compile", opt.Check()), checkTiming("compile", timing), checkJobs("compile", jobs)); err != nil {
 				return err
 			}
@@ -67,8 +71,8 @@ Options select passes as a list: the level's, or exactly that of --pass; then --
 	fs.BoolVarP(&opt.Debug, "debug", "g", false, "put names of instructions and tensors into the package")
 	fs.BoolVar(&list, "list-passes", false, "print the registered passes and stop")
 	fs.BoolVar(&dry, "dry-run", false, "print the selected passes in order and stop")
-	fs.IntVarP(&jobs, "jobs", "j", runtime.GOMAXPROCS(0), "inputs that are compiled at the same time; each takes memory of its own")
-	timingFlag(fs, &timing)
+	fs.IntVarP(&jobs, "jobs", "j", runtime.GOMAXPROCS(0), "`N` inputs that are compiled at the same time; each takes memory of its own")
+	timingFlag(cmd, &timing)
 	prof.flags(fs)
 	return cmd
 }

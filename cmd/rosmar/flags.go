@@ -5,38 +5,62 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rosmar-compiler/rosmar/codegen"
+	"github.com/rosmar-compiler/rosmar/ir/zoo"
 )
 
 // targetFlag is the one flag of every verb that needs a machine.
 func targetFlag(cmd *cobra.Command, to *string, def, doc string) {
 	cmd.Flags().StringVar(to, "target", def, doc)
-	cmd.RegisterFlagCompletionFunc("target", cobra.FixedCompletions([]string{"trn1", "trn2", "trn3"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "target", "trn1", "trn2", "trn3")
+}
+
+// ownTarget leaves the machine to the input where no flag names it: tiles say what they are for, models take the default.
+func ownTarget(cmd *cobra.Command, to *string) {
+	if !cmd.Flags().Changed("target") {
+		*to = ""
+	}
+}
+
+// completeFlag gives the shells the closed set of a flag's values.
+func completeFlag(cmd *cobra.Command, name string, values ...string) {
+	cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeModels offers the generated models; files are the shell's own.
+func completeModels(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, n := range zoo.Names() {
+		names = append(names, zoo.Prefix+n)
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }
 
 // compileFlags are the options of a compile, for the verbs that compile.
 func compileFlags(cmd *cobra.Command, o *codegen.Options) {
 	fs := cmd.Flags()
-	targetFlag(cmd, &o.Target, o.Target, "`NAME` of the machine: trn1, trn2 or trn3")
-	fs.IntVar(&o.OptLevel, "optlevel", o.OptLevel, "level; -1 is the default level, 2")
-	fs.StringVar(&o.Allocator, "allocator", o.Allocator, "allocator: coloring (default) or lsa")
-	fs.StringSliceVar(&o.Pass, "pass", nil, "run exactly these passes, `a,b,…`")
-	fs.StringSliceVar(&o.SkipPass, "skip-pass", nil, "leave these passes out, `a,b,…`")
+	targetFlag(cmd, &o.Target, o.Target, "`NAME` of the machine: trn1, trn2 or trn3; tiles may say their own")
+	fs.IntVar(&o.OptLevel, "optlevel", o.OptLevel, "`LEVEL` of optimisation; -1 is the default level, 2, the only one that is built")
+	fs.StringVar(&o.Allocator, "allocator", o.Allocator, "`NAME` of the allocator: coloring, the default; lsa is a name that is not built")
+	fs.StringSliceVar(&o.Pass, "pass", nil, "run exactly these passes, `a,b`")
+	fs.StringSliceVar(&o.SkipPass, "skip-pass", nil, "leave these passes out, `a,b`")
 	fs.StringVar(&o.StartPass, "start-pass", "", "skip every `PASS` before this one")
-	fs.StringSliceVar(&o.PrintBefore, "print-before", nil, "print the program before these passes")
-	fs.StringSliceVar(&o.PrintAfter, "print-after", nil, "print the program after these passes")
+	fs.StringSliceVar(&o.PrintBefore, "print-before", nil, "print the program before these passes, `a,b`")
+	fs.StringSliceVar(&o.PrintAfter, "print-after", nil, "print the program after these passes, `a,b`")
 	fs.BoolVar(&o.PrintAfterAll, "print-after-all", false, "print the program after every pass")
-	fs.StringVar(&o.PrintFormat, "print-format", "rir", "what is printed: rir or json")
+	fs.StringVar(&o.PrintFormat, "print-format", "rir", "`FORM` of what is printed: rir or json")
 	fs.StringVar(&o.DumpDir, "dump-dir", "", "print into numbered files of this `FOLDER`, not to standard error")
 	fs.BoolVar(&o.Verify, "enable-verifier", false, "check the program after every pass")
 	fs.BoolVar(&o.Simulate, "enable-birsim-after-all", false, "simulate the program after every pass: results must not change by a bit")
-	fs.IntVar(&o.SBBytes, "sb-bytes", 0, "bytes of SBUF a partition that the allocator may use; 0 is the machine's")
-	fs.IntVar(&o.PSUMBanks, "psum-banks", 0, "banks of PSUM that the allocator may use; 0 is the machine's")
-	fs.IntVar(&o.HBMGiB, "hbm-gib", 0, "GiB of HBM; 0 is the machine's")
-	fs.IntVar(&o.TileSBBytes, "tile-sb-bytes", 0, "bytes of SBUF a partition that tiles are planned for; 0 is 90 % of the machine's")
-	fs.Int64Var(&o.MaxInstructions, "max-instruction-limit", o.MaxInstructions, "refuse programs of more instructions, before they are built")
-	fs.IntVar(&o.NumSemaphores, "num-semaphores-per-queue", o.NumSemaphores, "completion semaphores of a queue set, 1 to 16")
+	fs.IntVar(&o.SBBytes, "sb-bytes", 0, "`BYTES` of SBUF a partition that the allocator may use; 0 is the machine's")
+	fs.IntVar(&o.PSUMBanks, "psum-banks", 0, "`BANKS` of PSUM that the allocator may use; 0 is the machine's")
+	fs.IntVar(&o.HBMGiB, "hbm-gib", 0, "`GiB` of HBM; 0 is the machine's")
+	fs.IntVar(&o.TileSBBytes, "tile-sb-bytes", 0, "`BYTES` of SBUF a partition that tiles are planned for; 0 is 90 % of the machine's")
+	fs.Int64Var(&o.MaxInstructions, "max-instruction-limit", o.MaxInstructions, "refuse programs of more than `N` instructions, before they are built")
+	fs.IntVar(&o.NumSemaphores, "num-semaphores-per-queue", o.NumSemaphores, "`N` completion semaphores of a queue set, 1 to 16")
+	completeFlag(cmd, "allocator", "coloring")
+	completeFlag(cmd, "print-format", "rir", "json")
 	for _, name := range []string{"pass", "skip-pass", "start-pass", "print-before", "print-after"} {
-		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(passNames(), cobra.ShellCompDirectiveNoFileComp))
+		completeFlag(cmd, name, passNames()...)
 	}
 }
 
@@ -54,9 +78,11 @@ func seedFlag(fs *pflag.FlagSet, to *uint64) {
 }
 
 // timingFlag is --timing, --timing=table or --timing=json.
-func timingFlag(fs *pflag.FlagSet, to *string) {
-	fs.StringVar(to, "timing", "", "say where time and memory went, on standard error: `table` or json")
+func timingFlag(cmd *cobra.Command, to *string) {
+	fs := cmd.Flags()
+	fs.StringVar(to, "timing", "", "say where time and memory went, on standard error, in the `FORM` table or json: --timing, --timing=json")
 	fs.Lookup("timing").NoOptDefVal = "table"
+	completeFlag(cmd, "timing", "table", "json")
 }
 
 func checkTiming(verb, mode string) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
 
@@ -87,6 +86,11 @@ shows bundles that it cannot decode as raw bytes with the reason.`,
 					return usage("disasm", err)
 				}
 			}
+			if engine != "" {
+				if e, ok := target.ParseEngine(engine); !ok || !e.HasStream() {
+					return usagef("disasm", "--engine %s: Pool, Activation, PE, DVE or SP", engine)
+				}
+			}
 			data, err := codegen.ReadInput(args[0])
 			if err != nil {
 				return err
@@ -98,6 +102,7 @@ shows bundles that it cannot decode as raw bytes with the reason.`,
 	}
 	targetFlag(cmd, &name, "", "`NAME` of the machine, for a file that does not say: trn1, trn2 or trn3")
 	cmd.Flags().StringVar(&engine, "engine", "", "one `ENGINE` only: Pool, Activation, PE, DVE or SP")
+	completeFlag(cmd, "engine", "Pool", "Activation", "PE", "DVE", "SP")
 	return cmd
 }
 
@@ -106,8 +111,10 @@ func (a *app) genCmd() *cobra.Command {
 	var out, format string
 	var seed uint64
 	cmd := &cobra.Command{
-		Use:   "gen zoo:NAME -o F",
-		Short: "Write a generated model, or any other model, in another format",
+		Use: "gen [zoo:NAME|MODEL -o FILE]",
+
+		ValidArgsFunction: completeModels,
+		Short:             "Write a generated model, or any other model, in another format",
 		Long: `gen writes a model as HLO text (.hlo), ONNX (.onnx), or the tiles that a target gets (.json, .rir), by the suffix of -o.
 It takes files too, as a converter. Without an input it lists the generated models and their settings.`,
 		Example: `  rosmar gen
@@ -115,7 +122,8 @@ It takes files too, as a converter. Without an input it lists the generated mode
   rosmar gen 'zoo:mlp?layers=3&width=512&dtype=bf16' -o mlp.onnx
   rosmar gen zoo:mlp --target trn1 -o mlp.rir
   rosmar gen model.onnx -o - --format hlo`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ownTarget(cmd, &opt.Target)
 			switch {
 			case len(args) == 0 && out == "":
 				_, err := io.WriteString(a.out, zoo.Help())
@@ -125,14 +133,19 @@ It takes files too, as a converter. Without an input it lists the generated mode
 			case out == "":
 				return usagef("gen", "give -o FILE (.hlo, .onnx, .json or .rir), or -o - with --format")
 			}
-			if _, err := target.ForCodeGen(opt.Target); err != nil {
+			if _, err := opt.Generation(nil); err != nil {
 				return usage("gen", err)
 			}
-			to := codegen.FormatOf(cmp.Or(format, out))
+			to := codegen.FormatOf(out)
 			if format != "" {
-				to = codegen.FormatOf("." + format)
+				if to = codegen.FormatOf("." + format); to == 0 {
+					return usagef("gen", "--format %s: hlo, onnx, json or rir", format)
+				}
 			}
-			if to == 0 {
+			switch {
+			case to == 0 && out == "-":
+				return usagef("gen", "standard output has no suffix; --format says what to write: hlo, onnx, json or rir")
+			case to == 0:
 				return usagef("gen", "%q has none of the suffixes .hlo, .onnx, .json and .rir; --format says which it shall be", out)
 			}
 			p, err := codegen.Load(args[0])
@@ -149,10 +162,11 @@ It takes files too, as a converter. Without an input it lists the generated mode
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&out, "output", "o", "", "`FILE` to write, - for standard output")
-	fs.StringVar(&format, "format", "", "hlo, onnx, json or rir, where the name of -o does not say")
+	fs.StringVar(&format, "format", "", "`FORM` to write, hlo, onnx, json or rir, where the name of -o does not say")
 	targetFlag(cmd, &opt.Target, opt.Target, "`NAME` of the machine that tiles are for")
-	fs.IntVar(&opt.TileSBBytes, "tile-sb-bytes", 0, "bytes of SBUF a partition that tiles are planned for")
+	fs.IntVar(&opt.TileSBBytes, "tile-sb-bytes", 0, "`BYTES` of SBUF a partition that tiles are planned for; 0 is 90 % of the machine's")
 	seedFlag(fs, &seed)
+	completeFlag(cmd, "format", "hlo", "onnx", "json", "rir")
 	return cmd
 }
 
@@ -163,7 +177,7 @@ func (a *app) operatorsCmd() *cobra.Command {
 		Short: "List the operators and types that are supported, and what is refused",
 		Long: `list-operators tries every operator and element type on a small program and says what became of it. The README has the list of
 the default target.`,
-		Example: "  rosmar list-operators",
+		Example: "  rosmar list-operators\n  rosmar list-operators --target trn1",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			g, err := target.ForCodeGen(name)

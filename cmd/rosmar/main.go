@@ -119,7 +119,26 @@ Exit codes: 0 fine; 1 wrong or unsupported input, or numbers that differ; 2 usag
 	pf.BoolVarP(&a.verbose, "verbose", "v", false, "say what is written and how long it took; errors in full")
 	pf.BoolVarP(&a.quiet, "quiet", "q", false, "no progress line, no summary")
 	root.AddCommand(a.compileCmd(), a.runCmd(), a.testCmd(), a.inspectCmd(), a.disasmCmd(), a.genCmd(), a.operatorsCmd())
+	completionUsage(root)
 	return root
+}
+
+// completionUsage makes the library's completion command refuse a missing or unknown shell like every other usage error.
+func completionUsage(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args = func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("no shell: give bash, zsh, fish or powershell")
+			}
+			return fmt.Errorf("unknown shell %q: there are bash, zsh, fish and powershell", args[0])
+		}
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		c.Example = "  rosmar completion bash > ~/.local/share/bash-completion/completions/rosmar"
+	}
 }
 
 // unknownVerb refuses arguments of the root, with a guess at what was meant.

@@ -66,7 +66,7 @@ func (a *app) create(name string) (*output, error) {
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
 	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
-		return nil, err
+		return nil, cannotWrite(name, err)
 	}
 	temps.Lock()
 	if temps.names == nil {
@@ -75,6 +75,19 @@ func (a *app) create(name string) (*output, error) {
 	temps.names[f.Name()] = true
 	temps.Unlock()
 	return &output{WriteSeeker: f, name: name, file: f}, nil
+}
+
+// cannotWrite says why no file can stand under name, without the temporary name that was tried.
+func cannotWrite(name string, err error) error {
+	why := err
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		why = pe.Err
+	}
+	if dir := filepath.Dir(name); errors.Is(err, os.ErrNotExist) {
+		return target.Errorf(target.User, "cannot write %s: there is no folder %s; make it first", name, dir)
+	}
+	return target.Errorf(target.User, "cannot write %s: %v", name, why)
 }
 
 // commit makes the product visible under its name, in full or not at all.

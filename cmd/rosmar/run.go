@@ -36,8 +36,10 @@ func (a *app) runCmd() *cobra.Command {
 		prof profiles
 	)
 	cmd := &cobra.Command{
-		Use:   "run X.neff | MODEL",
-		Short: "Run a package on the machine simulator and compare its numbers",
+		Use: "run PACKAGE|MODEL|TILES",
+
+		ValidArgsFunction: completeModels,
+		Short:             "Run a package on the machine simulator and compare its numbers",
 		Long: `run decodes a package and executes it: five engines and their transfers advance in an order drawn from --seed and meet only
 at semaphores. A race check runs once a package. A model or tiles are compiled in memory first, with the options of compile.
 
@@ -50,9 +52,7 @@ A package that leaves its large weights in the model takes them from --weights, 
   rosmar run model.neff --input x.pb --save out/ --weights model.onnx`,
 		Args: oneArg("a package or a model"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("target") {
-				opt.Target = ""
-			}
+			ownTarget(cmd, &opt.Target)
 			return prof.during(func() error {
 				return named(args[0], a.runOne(cmd.Context(), args[0], &opt, &f, cmd.Flags().Changed("random-inputs")))
 			})
@@ -65,15 +65,15 @@ A package that leaves its large weights in the model takes them from --weights, 
 	fs.StringVar(&f.against, "against", "", "`MODEL` whose reference interpretation the outputs must equal")
 	fs.StringVar(&f.weights, "weights", "", "`MODEL` that weights come from which the package does not carry")
 	seedFlag(fs, &f.seedWeights)
-	fs.Float64Var(&f.rtol, "rtol", -1, "relative tolerance; negative is the model's default")
-	fs.Float64Var(&f.atol, "atol", -1, "absolute tolerance; negative is the model's default")
+	fs.Float64Var(&f.rtol, "rtol", -1, "relative `TOLERANCE`; negative is the model's default")
+	fs.Float64Var(&f.atol, "atol", -1, "absolute `TOLERANCE`; negative is the model's default")
 	fs.Uint64Var(&f.seed, "seed", 0, "`SEED` of the first interleaving")
-	fs.IntVar(&f.seeds, "interleavings", 1, "how many interleavings to run; all must give the same bits")
+	fs.IntVar(&f.seeds, "interleavings", 1, "run `N` interleavings; all must give the same bits")
 	fs.BoolVar(&f.noRace, "no-race-check", false, "leave the race check out")
 	fs.StringVar(&f.save, "save", "", "write every output as .npy into this `FOLDER`")
 	compileFlags(cmd, &opt)
 	fs.BoolVarP(&opt.Debug, "debug", "g", false, "compile with names in the package")
-	timingFlag(fs, &f.timing)
+	timingFlag(cmd, &f.timing)
 	prof.flags(fs)
 	return cmd
 }
@@ -103,9 +103,6 @@ func (m *models) keep(name string, p *codegen.Program) *codegen.Program {
 
 func (a *app) runOne(ctx context.Context, name string, opt *codegen.Options, f *runFlags, random bool) error {
 	want := opt.Target // "" takes a package for any target
-	if want == "" {
-		opt.Target = codegen.DefaultTarget
-	}
 	if err := errors.Join(usage("run", opt.Check()), checkTiming("run", f.timing)); err != nil {
 		return err
 	}
@@ -246,7 +243,7 @@ func (a *app) printRun(r *codegen.RunResult, f *runFlags) error {
 	}
 	if len(r.Comparisons) == 0 {
 		for _, t := range r.Outputs {
-			fmt.Fprintf(&b, "%-*s  %s%v, not compared\n", width, t.Name, t.Dtype, t.Dims)
+			fmt.Fprintf(&b, "%-*s  %s%s, not compared\n", width, t.Name, t.Dtype, strings.ReplaceAll(fmt.Sprint(t.Dims), " ", ","))
 		}
 	}
 	if !a.quiet {

@@ -40,12 +40,12 @@ One line a case, and at the end "N passed, M failed, K skipped". A case whose op
 	}
 	fs := cmd.Flags()
 	compileFlags(cmd, &opt)
-	fs.Float64Var(&ropt.Rtol, "rtol", 1e-3, "relative tolerance")
-	fs.Float64Var(&ropt.Atol, "atol", 1e-5, "absolute tolerance")
+	fs.Float64Var(&ropt.Rtol, "rtol", 1e-3, "relative `TOLERANCE`")
+	fs.Float64Var(&ropt.Atol, "atol", 1e-5, "absolute `TOLERANCE`")
 	fs.Uint64Var(&ropt.Seed, "seed", 0, "`SEED` of the first interleaving")
-	fs.IntVar(&ropt.Seeds, "interleavings", 1, "how many interleavings to run; all must give the same bits")
+	fs.IntVar(&ropt.Seeds, "interleavings", 1, "run `N` interleavings; all must give the same bits")
 	fs.BoolVar(&ropt.NoRace, "no-race-check", false, "leave the race check out")
-	fs.IntVarP(&jobs, "jobs", "j", runtime.GOMAXPROCS(0), "cases that run at the same time")
+	fs.IntVarP(&jobs, "jobs", "j", runtime.GOMAXPROCS(0), "`N` cases that run at the same time")
 	prof.flags(fs)
 	return cmd
 }
