@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rosmar-compiler/rosmar/codegen"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -101,5 +104,55 @@ func TestExamples(t *testing.T) {
 	}
 	if n < 40 {
 		t.Errorf("%d command lines found; the search is broken", n)
+	}
+}
+
+// The README's examples run as they stand, in order, in an empty folder.
+func TestReadmeRuns(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no shell")
+	}
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for i, block := range strings.Split(string(b), "```") {
+		for line := range strings.SplitSeq(block, "\n") {
+			own := strings.HasPrefix(line, "rosmar ") || strings.HasPrefix(line, "cat ")
+			if i%2 == 1 && own && !strings.HasPrefix(line, "rosmar test ") { // its folder is not made here
+				lines = append(lines, "echo '"+strings.ReplaceAll(line, "'", "")+"' >&2", line)
+			}
+		}
+	}
+	if len(lines) < 30 {
+		t.Fatalf("%d examples found; the search is broken", len(lines)/2)
+	}
+	script := filepath.Join(t.TempDir(), "readme.txtar")
+	text := "exec sh -e examples\n-- examples --\n" + strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{Files: []string{script}})
+}
+
+// The files and folders that the map names exist.
+func TestMapPaths(t *testing.T) {
+	b, err := os.ReadFile("../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for i, word := range strings.Split(string(b), "`") {
+		if i%2 == 0 || !strings.Contains(word, "/") || strings.ContainsAny(word, " …") {
+			continue
+		}
+		n++
+		if found, err := filepath.Glob("../../" + word); err != nil || len(found) == 0 {
+			t.Errorf("ARCHITECTURE.md names %s, which does not exist", word)
+		}
+	}
+	if n < 30 {
+		t.Errorf("%d paths found; the search is broken", n)
 	}
 }
