@@ -138,7 +138,7 @@ func (o *Options) passes() ([]string, error) {
 	names := o.Pass
 	if len(names) == 0 {
 		switch o.OptLevel {
-		case -1, 2:
+		case -1, DefaultOptLevel:
 			names = plane2
 		default:
 			return nil, target.NotSupported("optlevel", "--optlevel=%d: only the plane of level 2 is built; leave the flag out or give 2", o.OptLevel)

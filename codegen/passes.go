@@ -122,7 +122,7 @@ func (w *Worker) countAlloc(r *memalloc.Metrics) {
 	w.Count("high_water", r.HighWater)
 }
 
-// hbmUsage is memory-model 5: constants, IO and intermediates against the window of one core.
+// hbmUsage holds constants, IO and intermediates against the window of one core.
 func hbmUsage(w *Worker) error {
 	total := w.reports.dram.HighWater
 	var largest ir.Loc

@@ -17,13 +17,12 @@ type Builder struct {
 	sets   []Set
 	blocks []Block
 	order  []Inst
-	seq    uint32
 }
 
 // NewFunc starts a function with one open block.
 func (b *Builder) NewFunc(m *Module, name, block string) {
 	b.M = m
-	b.sets, b.blocks, b.order, b.seq, b.Source = b.sets[:0], b.blocks[:0], b.order[:0], 0, 0
+	b.sets, b.blocks, b.order, b.Source = b.sets[:0], b.blocks[:0], b.order[:0], 0
 	b.Func = m.Funcs.Add(FuncRow{Name: m.Names.Intern(name)})
 	b.Block = m.Blocks.Add(BlockRow{Name: m.Names.Intern(block), Func: b.Func})
 	b.blocks = append(b.blocks, b.Block)

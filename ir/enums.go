@@ -187,7 +187,6 @@ func (c TensorClass) String() string { return name(tensorClasses[:], c) }
 func (a AddrSpace) String() string   { return name(addrSpaces[:], a) }
 func (o Origin) String() string      { return name(origins[:], o) }
 func (d DepKind) String() string     { return name(depKinds[:], d) }
-func (p PerfMode) String() string    { return name(perfModes[:], p) }
 func (a AxisList) String() string    { return name(axisLists[:], a) }
 func (c CopyMode) String() string    { return name(copyModes[:], c) }
 func (d DGEType) String() string     { return name(dgeTypes[:], d) }

@@ -137,7 +137,7 @@ const (
 )
 
 // State is a set of engine registers that behave as memory: dependences, schedulers, simulators and the race check treat
-// each as a location (rulings: engine state is memory).
+// each as a location.
 type State uint8
 
 const (
@@ -148,11 +148,6 @@ const (
 	StateRNG                        // %rng: random state
 	NumStates     = 5
 )
-
-var stateNames = [NumStates]string{"%act.acc", "%dve.acc", "%pe.w", "%act.table", "%rng"}
-
-// StateName is the pseudo-location of bit i of a State.
-func StateName(i int) string { return stateNames[i] }
 
 type engineMask uint8
 

@@ -47,7 +47,6 @@ const (
 // Ranges numbers the units of one space in order of first definition (ties by location) and gives their live ranges.
 type Ranges struct {
 	Units []Unit
-	Space target.Space
 
 	unitOf  []uint32 // by location: 1 + unit, 0 none
 	scratch []Unit
@@ -56,7 +55,6 @@ type Ranges struct {
 
 // Build numbers the units of space among the sets of the function that lin was built from. keep may refuse a set; nil keeps all.
 func (r *Ranges) Build(m *ir.Module, lin *Linear, space target.Space, by Grouping, keep func(*ir.SetRow) bool) {
-	r.Space = space
 	nl := m.Locs.Len()
 	r.unitOf = arena.Resized(r.unitOf, nl)
 	clear(r.unitOf)

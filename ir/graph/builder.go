@@ -262,9 +262,6 @@ func (b *Builder) Div(x, y Node) Node { return b.Binary(OpDiv, x, y) }
 // Max is the larger element.
 func (b *Builder) Max(x, y Node) Node { return b.Binary(OpMax, x, y) }
 
-// Min is the smaller element.
-func (b *Builder) Min(x, y Node) Node { return b.Binary(OpMin, x, y) }
-
 // Compare gives pred.
 func (b *Builder) Compare(d Dir, x, y Node) Node {
 	x, y = b.common(x, y)

@@ -108,13 +108,3 @@ func (c AccCmd) String() string {
 	}
 	return "acc?"
 }
-
-// ParseAccCmd finds a command by its JSON name.
-func ParseAccCmd(s string) (AccCmd, bool) {
-	for i, n := range accNames {
-		if n == s {
-			return AccCmd(i), true
-		}
-	}
-	return 0, false
-}

@@ -1,7 +1,7 @@
 package target
 
-// The latency oracle: integers, ns, floor at the end. Sources: hardware 6-8, dma-and-rotation 2. Bases and factors that
-// the sources leave open take the values of hardware 7 ("choice where base is unknown").
+// The latency oracle: integers, ns, floor at the end. Formulas and factors are those of public notes; bases that the notes leave
+// open are our choice.
 
 // CostClass groups opcodes by formula.
 type CostClass uint8

@@ -2,7 +2,7 @@ package target
 
 import "strings"
 
-// Generation is the geometry, the limits and the rates of one core generation. Sources: memory-model 2, hardware 2-5.
+// Generation is the geometry, the limits and the rates of one core generation. The figures are those of public notes.
 type Generation struct {
 	Level int    // 10, 20, 30, 40
 	Arch  string // BIR JSON arch, "gen3"
@@ -139,6 +139,3 @@ func ForCodeGen(name string) (*Generation, error) {
 	}
 	return g, nil
 }
-
-// All is every generation, oldest first.
-func All() []Generation { return generations[:] }

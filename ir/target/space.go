@@ -66,7 +66,7 @@ func PSUMAddress(partition, bank int, off int64) int64 {
 }
 
 // LegalStart reports whether an access of n partitions may begin at partition start: more than 64 only at 0, more than 32
-// at 0 or 64, up to 32 at any quadrant. Sources: memory-model 3.3, ISA notes.
+// at 0 or 64, up to 32 at any quadrant. As public notes have it.
 func LegalStart(start, n int) bool {
 	switch {
 	case n < 1 || start < 0 || start+n > 128:

@@ -32,7 +32,7 @@ func TestNamesRoundTrip(t *testing.T) {
 	}
 }
 
-// The figures of memory-model 2 and the acceptance cases of hardware 8.
+// The figures of the public notes, and the costs that follow from them.
 func TestGeometryAndCost(t *testing.T) {
 	for _, c := range []struct {
 		name            string

@@ -270,12 +270,12 @@ func whole(m *ir.Module, l ir.Loc) ir.Footprint {
 // enter notes one access to the location.
 func (w *Workspace) enter(m *ir.Module, i ir.Inst, l ir.Loc, fp ir.Footprint, write bool) error {
 	root := w.rootOf(l)
-	a := access{inst: i, space: fp.Space, region: fp.Region}
+	a := access{inst: i}
 	if fp.Region != 0 {
 		if !w.written.Get(root) {
 			return nil
 		}
-		fp.Region, a.region = root, root
+		fp.Region = root
 		a.base = w.regionKey(m, root)
 	} else {
 		switch fp.Space {

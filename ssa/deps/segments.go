@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/ir"
-	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
 const (
@@ -158,8 +157,6 @@ type access struct {
 	base   int64
 	fp     *ir.Footprint // nil when [lo, hi) is filled
 	id     uint32        // of fp in the table, 0 when nil
-	space  target.Space
-	region ir.Loc
 	p0, p1 uint8
 
 	doneFlow, doneOut, doneAnti uint32 // lists that gave an edge for each entry
