@@ -250,7 +250,7 @@ func (l *lowering) compare(n graph.Node, dir graph.Dir, from graph.Dtype, dims [
 		return l.pred(l.tt(alu, target.Uint8, dims, a, b))
 	}
 	if from.Bits() != 32 {
-		l.badType(n, from, "comparisons take values that fit 24 bits")
+		l.badType(n, from, "comparisons are exact to 24 bits only, and these values are not known to fit")
 		return view{}
 	}
 	a, b = l.stored(a, l.vals.At(b.root).dt), l.stored(b, l.vals.At(a.root).dt)

@@ -97,7 +97,7 @@ func (l *lowering) intUnary(n graph.Node, op graph.Op, d graph.Dtype, x view) vi
 	x = l.narrowed(x)
 	lo, hi := l.rangeOf(x)
 	if !l.smallInts(x) {
-		l.badType(n, d, "arithmetic takes values that fit 24 bits")
+		l.badType(n, d, "arithmetic is exact to 24 bits only, and these values are not known to fit")
 		return view{}
 	}
 	switch op {
@@ -145,7 +145,7 @@ func (l *lowering) intBinary(n graph.Node, op graph.Op, d graph.Dtype, a, b view
 	}
 	a, b = l.narrowed(a), l.narrowed(b)
 	if !l.smallInts(a, b) {
-		l.badType(n, d, "arithmetic takes values that fit 24 bits")
+		l.badType(n, d, "arithmetic is exact to 24 bits only, and these values are not known to fit")
 		return view{}
 	}
 	alo, ahi := l.rangeOf(a)
@@ -234,7 +234,7 @@ func (l *lowering) convert(n graph.Node, x view, from, to graph.Dtype) view {
 	case to == graph.Bool:
 		x = l.narrowed(x)
 		if l.vals.At(x.root).dt.Size() == 8 {
-			l.badType(n, from, "comparisons take values that fit 24 bits")
+			l.badType(n, from, "comparisons are exact to 24 bits only, and these values are not known to fit")
 			return view{}
 		}
 		return l.pred(l.ts(target.AluNotEqual, dt, dims, x, 0))

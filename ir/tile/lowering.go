@@ -70,6 +70,10 @@ func (l *lowering) unsupported(n graph.Node, format string, args ...any) {
 	if t := l.g.Str(n, graph.AttrTarget); t != "" {
 		subject = t
 	}
+	if l.g.Op(n).Class() == graph.ClassCollective {
+		l.fail(target.NotSupported(subject, "%s: several cores work together in it, and one core is compiled for", l.g.NodeString(n)))
+		return
+	}
 	l.fail(target.NotSupported(subject, "%s: "+format, append([]any{l.g.NodeString(n)}, args...)...))
 }
 

@@ -90,13 +90,13 @@ func (l *lowering) reduce(n graph.Node) view {
 			count *= x.dims[a]
 		}
 		if !alu.Bitwise() && !l.smallInts(x) {
-			l.badType(n, d, "reductions take values that fit 24 bits")
+			l.badType(n, d, "reductions are exact to 24 bits only, and these values are not known to fit")
 			return view{}
 		}
 		if alu == target.AluAdd {
 			lo, hi = min(lo*count, lo), max(hi*count, hi)
 			if count > exactLimit || !isSmall(lo, hi) {
-				l.badType(n, d, "sums must fit 24 bits")
+				l.badType(n, d, "sums are exact to 24 bits only, and these are not known to fit")
 				return view{}
 			}
 			if tlo, thi := typeRange(d); lo < tlo || hi > thi {
@@ -230,7 +230,7 @@ func (l *lowering) reduceWindow(n graph.Node) view {
 			lo, hi = lo*count, hi*count
 		}
 		if tlo, thi := typeRange(d); !l.smallInts(x, init) || !isSmall(lo, hi) || alu == target.AluAdd && (lo < tlo || hi > thi) {
-			l.badType(n, d, "windows take values that fit 24 bits")
+			l.badType(n, d, "windows are exact to 24 bits only, and these values are not known to fit")
 			return view{}
 		}
 	}

@@ -26,7 +26,7 @@ func (l *lowering) argReduce(n graph.Node) view {
 	dims := g.Dims(n)
 	size := x.dims[at]
 	if from.IsInt() && !l.smallInts(x) {
-		l.badType(n, from, "comparisons take values that fit 24 bits")
+		l.badType(n, from, "comparisons are exact to 24 bits only, and these values are not known to fit")
 		return view{}
 	}
 	if size == 1 || l.isSplat(&x) {
@@ -142,7 +142,7 @@ func (l *lowering) topK(n graph.Node) (vals, idx view) {
 	size := x.dims[at]
 	if size > maxTop || d.IsInt() && !l.smallInts(x) {
 		if d.IsInt() {
-			l.badType(n, d, "comparisons take values that fit 24 bits")
+			l.badType(n, d, "comparisons are exact to 24 bits only, and these values are not known to fit")
 		} else {
 			l.unsupported(n, "rows of %d elements; the engine sorts up to %d", size, maxTop)
 		}
@@ -213,7 +213,7 @@ func (l *lowering) cumSum(n graph.Node) view {
 	if !d.IsFloat() {
 		lo, hi = min(lo*dims[at], lo, 0), max(hi*dims[at], hi, 0)
 		if tlo, thi := typeRange(d); !l.smallInts(x) || !isSmall(lo, hi) || dims[at] > exactLimit || lo < tlo || hi > thi {
-			l.badType(n, d, "sums must fit 24 bits and the type")
+			l.badType(n, d, "sums are exact to 24 bits only, and these are not known to fit those and the type")
 			return view{}
 		}
 	}
