@@ -14,22 +14,27 @@ package ir
 //
 //	Load, Save, DMACopy   src → dst. Elements in pattern order, the two shapes independent, equal counts; on chip the
 //	                      partition axis is the outermost. Types may differ (the ring casts as an engine would).
-//	                      Load: DRAM → SB. Save: SB → DRAM. DMACopy: any of DRAM, SB, PSUM to any.
+//	                      Load: DRAM → SB. Save: SB or PSUM → DRAM. DMACopy: any of DRAM, SB, PSUM to any.
 //	Memset                → dst. `constant`: the element's bits in dst's own type.
 //	Iota                  → dst. base + Σ step·index (pattern, outermost first) + channel_multiplier·partition of the pattern.
 //	Activation            x, bias ([p,1] or imm), scale ([p,1] or imm), alpha (imm) → y [, acc [p,1]]. y = func(x·scale +
-//	                      bias), alpha for parametric functions. Missing trailing inputs are 0, 1, 0. `acc` with
-//	                      `reduce_op` (add or max) folds the row of y, before rounding to y's type, into %act.acc.
-//	                      A second output stands for a read of the accumulator right after.
+//	                      bias), alpha for parametric functions. A missing bias is 0; a missing scale or alpha is the
+//	                      attribute of that name. With op0 or op1: func(op1(op0(x, scale), bias)). `acc` says how
+//	                      `reduce_op` (add when absent) folds the row of y, before rounding to y's type, into %act.acc.
+//	                      A second output, here and below, stands for a read of the accumulator right after.
+//	Exponential           x, max ([p,1] or imm) → y [, acc]: y = exp(x - max), folded by reduce_cmd.
 //	ActivationReadAccumulator, DveReadAccumulator   → dst [p,1]: the accumulator of each partition.
 //	TensorCopy            x → y.
-//	TensorTensor          a, b → y = a op b. At most one operand in PSUM.
+//	TensorTensor          a, b → y = a op b; `acc` folds the row into %dve.acc. At most one operand in PSUM.
 //	TensorScalar          x → y = op1(op0(x, const0), const1); reverse0 and reverse1 swap the operands of their operator;
 //	                      bypass passes the left value on.
-//	TensorScalarPtr       x, s0 [, s1] → y [, acc]: the same with s0, s1 as [p,1] or imm.
+//	TensorScalarPtr       x, s0 [, s1] → y [, acc]: the same with s0, s1 as [p,1] or imm;
+//	                      negate_second_output flips the sign of what acc gets.
 //	                      is_scalar_tensor_tensor: x, s0, z → y = op1(op0(x, s0), z) with z a tensor.
 //	                      is_tensor_tensor_scan: x, init, z → y, y[i] = op1(op0(y[i-1], x[i]), z[i]), y[-1] = init.
-//	TensorReduce          x → y: folds the `axis` innermost free axes of x with `op`; `negate` flips the sign of the result.
+//	TensorScalarCache     x, s0 [, s1] → y [, acc]: op0(x, s0) folded with op1; in cumulative mode y is the fold so far.
+//	TensorReduce          x → y: folds the innermost free axes of x with `op`, one for `axis` X to four for XYZW, or the
+//	                      partitions for C and XYZWC; `negate` flips the sign of the result.
 //	Pool                  x → y: folds the two innermost free axes of x with max or mean.
 //	Reciprocal            x → y = 1/x.
 //	Select                pred, t, f → y. CopyPredicated: src, pred → dst where pred ≠ 0 (reverse_pred: = 0), else dst stays.
@@ -37,9 +42,13 @@ package ir
 //	RangeSelect           x, lo [p,1], hi [p,1] → y [, acc]: x where index compare_op0 lo and index compare_op1 hi, else fill.
 //	Max                   x → y [p,8] descending. MaxIndex: x, v [p,8] → uint32 [p,8] first index of each.
 //	MatchReplace          x, v [p,8] → y: first match of each of v replaced by imm_value.
+//	MaxIndexAndMatchReplace   x, v [p,8] → MaxIndex's result, MatchReplace's result.
 //	BNStats               x → [p,6]: count, mean, count·variance of the even elements, then of the odd ones.
 //	BNStatsAggregate      [p,6n] → [p,2]: mean, variance.
 //	StreamTranspose       x → y: each 32×32 block (partition quadrant × 32 free elements) transposed.
+//	StreamShuffle         x → y: in each quadrant, partition i of y is partition mask[i] of x.
+//	Gather                x, index → y[p,i] = x[p, index[p,i]].
+//	IndirectCopy          x, index → y[p,i] = x[p, list[i]], a list for 16 partitions.
 //	Matmult               moving [K, N], stationary [K, M] → PSUM [M, N]: Σ over partitions k, ascending, fp32;
 //	                      accumulation_flag: 1 START overwrites, 2 STOP closes the group, 4 ACCUMULATE adds. A pattern of
 //	                      the moving operand may have several free axes; N is their product and the destination walks N in

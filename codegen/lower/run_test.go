@@ -160,7 +160,7 @@ func (p *prog) runnable(t *rapid.T, level int) (out ir.Loc) {
 		b.Emit(ir.OpSave, dmaEngine, []ir.Arg{tile(tiles[k])}, []ir.Arg{mem(tmp, k)})
 	}
 	for range rapid.IntRange(5, 40).Draw(t, "insts") {
-		switch intn(17) {
+		switch intn(18) {
 		case 0:
 			b.Emit(ir.OpLoad, dmaEngine, []ir.Arg{mem(in, intn(inTiles))}, []ir.Arg{tile(pick(tiles))})
 		case 1, 2:
@@ -214,6 +214,10 @@ func (p *prog) runnable(t *rapid.T, level int) (out ir.Loc) {
 				b.Emit(ir.OpMatmult, target.EnginePE, []ir.Arg{b.Chip(pick(tiles), f32, 0, runParts, 0, row(32)), tile(pick(tiles))},
 					[]ir.Arg{b.Chip(l, f32, 0, runParts, 0, row(32))}, ir.Int(ir.KeyAccumulationFlag, f))
 			}
+		case 17: // a sum beside the result, of either sign
+			b.Emit(ir.OpTensorScalarPtr, target.EngineDVE, []ir.Arg{tile(pick(tiles)), b.Chip(pick(tiles), f32, 0, runParts, int64(intn(runParts)), row(1))},
+				[]ir.Arg{tile(pick(tiles)), b.Chip(pick(tiles), f32, 0, runParts, int64(intn(runParts)), row(1))}, ir.Int(ir.KeyOp0, int64(target.AluMult)),
+				ir.Int(ir.KeyAcc, int64(target.AccZeroAccumulate)), ir.Bool(ir.KeyNegateSecondOutput, intn(2) == 0))
 		case 15:
 			b.Emit(ir.OpIota, target.EnginePool, nil, []ir.Arg{b.Chip(pick(tiles), f32, 0, runParts, 0, row(32))},
 				m.IntsAttr(ir.KeyPattern, 3, 4, 1, 8), ir.Int(ir.KeyBase, -7), ir.Int(ir.KeyChannelMultiplier, 2))

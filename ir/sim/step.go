@@ -110,7 +110,7 @@ func (s *Sim) compute(m *ir.Module, i ir.Inst, r *ir.InstRow, ins, outs []ir.Arg
 		if len(outs) < 2 {
 			return nil
 		}
-		return kernel.ReadAccumulator(&o.out[1], lanes(m, regs, outs[1]), false)
+		return kernel.ReadAccumulator(&o.out[1], lanes(m, regs, outs[1]), m.AttrBool(i, ir.KeyNegateSecondOutput))
 	}
 	in, out := &o.in, &o.out[0]
 	switch r.Op {
