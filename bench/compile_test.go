@@ -29,12 +29,16 @@ func BenchmarkCompile(b *testing.B) {
 			n := s.lower(b, &c.module)
 			c.run(b)
 			b.ReportAllocs()
+			var cpu cpuMeter
 			for b.Loop() {
 				b.StopTimer()
 				s.lower(b, &c.module)
 				b.StartTimer()
+				cpu.begin()
 				c.run(b)
+				cpu.end()
 			}
+			cpu.report(b, n)
 			rate(b, float64(n), "inst/s")
 			b.ReportMetric(float64(live()-before)/float64(n), "B/inst")
 			b.ReportMetric(float64(len(c.out.Bytes()))/float64(n), "package-B/inst")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rosmar-compiler/rosmar/codegen"
 	"github.com/rosmar-compiler/rosmar/codegen/neff"
@@ -125,6 +126,19 @@ func live() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&ms)
 	return int64(ms.HeapAlloc)
+}
+
+// cpuMeter adds up the processor time of the parts of an iteration that are inside the clock.
+type cpuMeter struct{ sum, start time.Duration }
+
+func (c *cpuMeter) begin() { c.start = cpuTime() }
+func (c *cpuMeter) end()   { c.sum += cpuTime() - c.start }
+
+// report gives the processor time of one instruction.
+func (c *cpuMeter) report(b *testing.B, insts int) {
+	if c.sum > 0 {
+		b.ReportMetric(float64(c.sum.Nanoseconds())/float64(b.N)/float64(insts), "cpu-ns/inst")
+	}
 }
 
 // rate reports work done a second.

@@ -53,12 +53,16 @@ func BenchmarkPass(b *testing.B) {
 				run := p.start(m, m.Entry)
 				must(b, run())
 				b.ReportAllocs()
+				var cpu cpuMeter
 				for b.Loop() {
 					b.StopTimer()
 					undo()
 					b.StartTimer()
+					cpu.begin()
 					must(b, run())
+					cpu.end()
 				}
+				cpu.report(b, n)
 				rate(b, float64(n), "inst/s")
 			})
 		}

@@ -69,9 +69,10 @@ func checkInst(p *problems, i ir.Inst) {
 		return
 	}
 	checkSlots(p, i)
-	checkSpaces(p, i)
-	checkTypes(p, i)
-	checkShapes(p, i)
+	all, in, out := p.sides(i)
+	checkSpaces(p, i, all, in, out)
+	checkTypes(p, i, all, in, out)
+	checkShapes(p, i, in, out)
 }
 
 // physical reports operands that are all access patterns or plain immediates.

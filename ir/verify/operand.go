@@ -23,16 +23,15 @@ func checkPattern(p *problems, i ir.Inst, a ir.Arg) {
 		return
 	}
 	l := m.Locs.At(ap.Loc)
-	name := m.LocName(ap.Loc)
 	esz := int64(ap.Dtype.Size())
 	if esz == 0 || ap.Dtype != a.Dtype {
-		p.inst(i, "%s: operand type %s, pattern type %s", name, a.Dtype, ap.Dtype)
+		p.inst(i, "%s: operand type %s, pattern type %s", m.LocName(ap.Loc), a.Dtype, ap.Dtype)
 		return
 	}
 	n := ap.NPairs()
 	for _, q := range ap.Pairs[n:] {
 		if q.Num != 0 {
-			p.inst(i, "%s: an axis behind an absent one", name)
+			p.inst(i, "%s: an axis behind an absent one", m.LocName(ap.Loc))
 			return
 		}
 	}
@@ -43,26 +42,26 @@ func checkPattern(p *problems, i ir.Inst, a ir.Arg) {
 	}
 	if l.Space.OnChip() {
 		if n == 0 || int(ap.Pairs[0].Num) != int(ap.Parts) || ap.Parts == 0 {
-			p.inst(i, "%s: %d partitions, but the partition axis has %d", name, ap.Parts, ap.Pairs[0].Num)
+			p.inst(i, "%s: %d partitions, but the partition axis has %d", m.LocName(ap.Loc), ap.Parts, ap.Pairs[0].Num)
 			return
 		}
 		if int(ap.Start)+int(ap.Parts) > int(l.Parts) {
-			p.inst(i, "%s: partitions %d to %d of %d", name, ap.Start, int(ap.Start)+int(ap.Parts)-1, l.Parts)
+			p.inst(i, "%s: partitions %d to %d of %d", m.LocName(ap.Loc), ap.Start, int(ap.Start)+int(ap.Parts)-1, l.Parts)
 		}
 		start := int(ap.Start) + int(l.Base)
 		if !target.LegalStart(start, int(ap.Parts)) && !m.Insts.At(i).Op.IsDMA() {
-			p.inst(i, "%s: %d partitions may not start at partition %d (start %d of a location at %d)", name, ap.Parts, start, ap.Start, l.Base)
+			p.inst(i, "%s: %d partitions may not start at partition %d (start %d of a location at %d)", m.LocName(ap.Loc), ap.Parts, start, ap.Start, l.Base)
 		}
 		if pitch := m.Pitch(ap.Loc, ap.Dtype); int64(ap.Pairs[0].Step) != pitch && ap.Parts > 1 {
-			p.inst(i, "%s: partition step %d, row pitch %d; stepped partitions are illegal", name, ap.Pairs[0].Step, pitch)
+			p.inst(i, "%s: partition step %d, row pitch %d; stepped partitions are illegal", m.LocName(ap.Loc), ap.Pairs[0].Step, pitch)
 		}
 		if lo < 0 || (hi+1)*esz > l.Bytes {
-			p.inst(i, "%s: elements %d to %d of a row of %d bytes (%s)", name, lo, hi, l.Bytes, ap.Dtype)
+			p.inst(i, "%s: elements %d to %d of a row of %d bytes (%s)", m.LocName(ap.Loc), lo, hi, l.Bytes, ap.Dtype)
 		}
 		return
 	}
 	if size := l.Bytes * int64(l.Parts); lo < 0 || (hi+1)*esz > size {
-		p.inst(i, "%s: elements %d to %d of %d bytes (%s)", name, lo, hi, size, ap.Dtype)
+		p.inst(i, "%s: elements %d to %d of %d bytes (%s)", m.LocName(ap.Loc), lo, hi, size, ap.Dtype)
 	}
 }
 
@@ -100,7 +99,9 @@ func checkSlots(p *problems, i ir.Inst) {
 			continue
 		}
 		axes, run := 0, int64(-1)
-		for _, q := range reversed(ap.Free(l.Space)) {
+		free := ap.Free(l.Space)
+		for k := len(free) - 1; k >= 0; k-- { // fastest first
+			q := free[k]
 			if q.Num == 1 {
 				continue
 			}
@@ -119,13 +120,4 @@ func checkSlots(p *problems, i ir.Inst) {
 			p.inst(i, "%s: %d free axes; the slot holds %d", m.LocName(ap.Loc), axes, limit)
 		}
 	}
-}
-
-// reversed gives pairs fastest first.
-func reversed(ps []ir.Pair) []ir.Pair {
-	var buf [5]ir.Pair
-	for j, q := range ps {
-		buf[len(ps)-1-j] = q
-	}
-	return buf[:len(ps)]
 }

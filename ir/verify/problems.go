@@ -16,6 +16,8 @@ type problems struct {
 	m     *ir.Module
 	lines []string
 	count int
+
+	scratch [8]side // operands of the instruction at hand; those beyond are put elsewhere
 }
 
 func (p *problems) addf(format string, args ...any) {

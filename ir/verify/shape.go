@@ -5,7 +5,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// side is what a rule needs to know of one tensor operand.
+// side is what a rule needs to know of one operand; ap is nil for what is no tensor.
 type side struct {
 	ap    *ir.APRow
 	loc   *ir.LocRow
@@ -14,26 +14,35 @@ type side struct {
 	elems int64
 }
 
-func sideOf(m *ir.Module, a ir.Arg) (s side, tensor bool) {
-	if a.Kind != ir.ArgAP {
-		return side{}, false
+func (s *side) tensor() bool { return s.ap != nil }
+
+// sides lists the operands of an instruction once for all rules: inputs, indices, outputs, and the inputs and outputs alone.
+// Valid until the next call.
+func (p *problems) sides(i ir.Inst) (all, ins, outs []side) {
+	m := p.m
+	all = p.scratch[:0]
+	for _, a := range m.AllArgs(i) {
+		var s side
+		if a.Kind == ir.ArgAP {
+			s.ap = m.APs.At(a.AP())
+			s.loc = m.Locs.At(s.ap.Loc)
+			s.dtype, s.parts, s.elems = s.ap.Dtype, int(s.ap.Parts), s.ap.FreeElems(s.loc.Space)
+		}
+		all = append(all, s)
 	}
-	ap := m.APs.At(a.AP())
-	l := m.Locs.At(ap.Loc)
-	return side{ap, l, ap.Dtype, int(ap.Parts), ap.FreeElems(l.Space)}, true
+	r := m.Insts.At(i)
+	return all, all[:r.NIn], all[len(all)-int(r.NOut):]
 }
 
 // checkMove: loads, saves and copies.
 func checkMove(p *problems, i ir.Inst) {
-	m := p.m
-	r := m.Insts.At(i)
+	r := p.m.Insts.At(i)
 	if r.Op != ir.OpLoad && r.Op != ir.OpSave && r.Op != ir.OpDMACopy {
 		return
 	}
-	ins, outs := m.Ins(i), m.Outs(i)
-	src, ok0 := sideOf(m, ins[0])
-	dst, ok1 := sideOf(m, outs[0])
-	if !ok0 || !ok1 {
+	_, ins, outs := p.sides(i)
+	src, dst := &ins[0], &outs[0]
+	if !src.tensor() || !dst.tensor() {
 		p.inst(i, "moves between memory locations; it has an immediate operand")
 		return
 	}
@@ -52,12 +61,11 @@ func checkMove(p *problems, i ir.Inst) {
 }
 
 // checkSpaces: where operands may lie.
-func checkSpaces(p *problems, i ir.Inst) {
-	m := p.m
-	r := m.Insts.At(i)
+func checkSpaces(p *problems, i ir.Inst, all, ins, outs []side) {
+	r := p.m.Insts.At(i)
 	psum := 0
-	for _, a := range m.Ins(i) {
-		if s, ok := sideOf(m, a); ok && s.loc.Space == target.SpacePSUM && (s.parts > 1 || s.elems > 1) {
+	for k := range ins {
+		if s := &ins[k]; s.tensor() && s.loc.Space == target.SpacePSUM && (s.parts > 1 || s.elems > 1) {
 			psum++
 		}
 	}
@@ -65,8 +73,8 @@ func checkSpaces(p *problems, i ir.Inst) {
 		if psum > 0 {
 			p.inst(i, "reads PSUM; matmul operands are in SBUF")
 		}
-		for _, a := range m.Outs(i) {
-			if s, ok := sideOf(m, a); ok && s.loc.Space != target.SpacePSUM {
+		for k := range outs {
+			if s := &outs[k]; s.tensor() && s.loc.Space != target.SpacePSUM {
 				p.inst(i, "writes %s; a matmul writes PSUM", s.loc.Space)
 			}
 		}
@@ -76,71 +84,72 @@ func checkSpaces(p *problems, i ir.Inst) {
 		p.inst(i, "has %d operands in PSUM; at most one", psum)
 	}
 	if r.Engine == target.EnginePool {
-		for _, a := range m.AllArgs(i) {
-			if s, ok := sideOf(m, a); ok && s.loc.Space == target.SpacePSUM {
-				p.inst(i, "runs on Pool and touches PSUM at %s", m.LocName(s.ap.Loc))
+		for k := range all {
+			if s := &all[k]; s.tensor() && s.loc.Space == target.SpacePSUM {
+				p.inst(i, "runs on Pool and touches PSUM at %s", p.m.LocName(s.ap.Loc))
 			}
 		}
 	}
 }
 
 // checkTypes: what an engine may compute in and PSUM may hold.
-func checkTypes(p *problems, i ir.Inst) {
+func checkTypes(p *problems, i ir.Inst, all, ins, outs []side) {
 	m := p.m
 	r := m.Insts.At(i)
-	transpose := r.Op == ir.OpMatmult && m.AttrBool(i, ir.KeyIsTranspose)
-	for _, a := range m.Outs(i) {
-		s, ok := sideOf(m, a)
-		if !ok || s.loc.Space != target.SpacePSUM || s.dtype.Size() == 4 {
+	for k := range outs {
+		s := &outs[k]
+		if !s.tensor() || s.loc.Space != target.SpacePSUM || s.dtype.Size() == 4 {
 			continue
 		}
+		transpose := r.Op == ir.OpMatmult && m.AttrBool(i, ir.KeyIsTranspose)
 		if transpose && m.Gen.ExactTranspose || s.dtype == target.BFloat16 && m.Gen.PSUMBF16 {
 			continue
 		}
 		p.inst(i, "writes %s to PSUM at %s; %s writes four-byte types there", s.dtype, m.LocName(s.ap.Loc), m.Gen.Name)
 	}
 	moves := r.Op == ir.OpTensorCopy || r.Op == ir.OpMemset || r.Op == ir.OpIota
-	for _, a := range m.AllArgs(i) {
-		if s, ok := sideOf(m, a); ok && !moves && (s.dtype.Size() == 8 || s.dtype.Class() == target.ClassPacked) && r.Op != ir.OpMatmultMx && r.Op != ir.OpQuantizeMx {
-			p.inst(i, "computes on %s at %s; that type is only moved", s.dtype, m.LocName(s.ap.Loc))
+	if !moves && r.Op != ir.OpMatmultMx && r.Op != ir.OpQuantizeMx {
+		for k := range all {
+			if s := &all[k]; s.tensor() && (s.dtype.Size() == 8 || s.dtype.Class() == target.ClassPacked) {
+				p.inst(i, "computes on %s at %s; that type is only moved", s.dtype, m.LocName(s.ap.Loc))
+			}
 		}
 	}
 	if r.Op == ir.OpMatmult {
-		a, _ := sideOf(m, m.Ins(i)[0])
-		b, _ := sideOf(m, m.Ins(i)[1])
-		wide := func(d target.Dtype) bool { return d == target.Float32 || d == target.Float32R }
-		if !a.dtype.IsFloat() || !b.dtype.IsFloat() {
-			p.inst(i, "multiplies %s by %s; operands are floats", a.dtype, b.dtype)
-		} else if wide(a.dtype) != wide(b.dtype) {
-			p.inst(i, "multiplies %s by %s; 32-bit floats pair only with 32-bit floats", a.dtype, b.dtype)
+		a, b := ins[0].dtype, ins[1].dtype
+		if !a.IsFloat() || !b.IsFloat() {
+			p.inst(i, "multiplies %s by %s; operands are floats", a, b)
+		} else if wide(a) != wide(b) {
+			p.inst(i, "multiplies %s by %s; 32-bit floats pair only with 32-bit floats", a, b)
 		}
 	}
 }
 
+func wide(d target.Dtype) bool { return d == target.Float32 || d == target.Float32R }
+
 // checkShapes: counts that must agree.
-func checkShapes(p *problems, i ir.Inst) {
+func checkShapes(p *problems, i ir.Inst, ins, outs []side) {
 	m := p.m
 	r := m.Insts.At(i)
-	ins, outs := m.Ins(i), m.Outs(i)
 	if r.Op == ir.OpMatmult {
-		checkMatmult(p, i)
+		checkMatmult(p, i, ins, outs)
 		return
 	}
 	if r.Op == ir.OpTensorReduce || r.Op == ir.OpPool {
-		checkFold(p, i)
+		checkFold(p, i, ins, outs)
 		return
 	}
 	if !r.Op.Is(ir.FlagElementwise) {
 		return
 	}
-	y, ok := sideOf(m, outs[0])
-	if !ok {
+	y := &outs[0]
+	if !y.tensor() {
 		return
 	}
 	sttOrScan := m.AttrBool(i, ir.KeyIsScalarTensorTensor) || m.AttrBool(i, ir.KeyIsTensorTensorScan)
-	for k, a := range ins {
-		s, ok := sideOf(m, a)
-		if !ok {
+	for k := range ins {
+		s := &ins[k]
+		if !s.tensor() {
 			continue
 		}
 		vector := false
@@ -159,17 +168,16 @@ func checkShapes(p *problems, i ir.Inst) {
 		}
 	}
 	if len(outs) > 1 {
-		if s, ok := sideOf(m, outs[1]); ok && (s.parts != y.parts || s.elems != 1) && r.Op != ir.OpMaxIndexAndMatchReplace {
+		if s := &outs[1]; s.tensor() && (s.parts != y.parts || s.elems != 1) && r.Op != ir.OpMaxIndexAndMatchReplace {
 			p.inst(i, "second output is %d x %d; it is one element a partition", s.parts, s.elems)
 		}
 	}
 }
 
-func checkFold(p *problems, i ir.Inst) {
+func checkFold(p *problems, i ir.Inst, ins, outs []side) {
 	m := p.m
-	x, ok0 := sideOf(m, m.Ins(i)[0])
-	y, ok1 := sideOf(m, m.Outs(i)[0])
-	if !ok0 || !ok1 {
+	x, y := &ins[0], &outs[0]
+	if !x.tensor() || !y.tensor() {
 		return
 	}
 	axes := 2
@@ -193,13 +201,11 @@ func checkFold(p *problems, i ir.Inst) {
 	}
 }
 
-func checkMatmult(p *problems, i ir.Inst) {
+func checkMatmult(p *problems, i ir.Inst, ins, outs []side) {
 	m := p.m
 	g := m.Gen
-	mv, ok0 := sideOf(m, m.Ins(i)[0])
-	st, ok1 := sideOf(m, m.Ins(i)[1])
-	out, ok2 := sideOf(m, m.Outs(i)[0])
-	if !ok0 || !ok1 || !ok2 {
+	mv, st, out := &ins[0], &ins[1], &outs[0]
+	if !mv.tensor() || !st.tensor() || !out.tensor() {
 		p.inst(i, "takes and gives tensors only")
 		return
 	}

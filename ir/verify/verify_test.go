@@ -145,3 +145,18 @@ func TestLoopIsOnePoint(t *testing.T) {
 		}
 	}
 }
+
+// A legal module is checked without an allocation.
+func TestLegalAllocatesNothing(t *testing.T) {
+	var m ir.Module
+	if err := ir.Parse([]byte(legal), &m); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		if err := Module(&m, target.Bug); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
