@@ -10,7 +10,8 @@ import (
 
 // Workspace is the storage of Build, for one worker. The zero value is ready.
 type Workspace struct {
-	segs    segments
+	chip    segments // SBUF, PSUM and what will be there
+	dram    segments
 	entries []entry
 	prints  []ir.Footprint
 	order   []ir.Inst
@@ -50,7 +51,6 @@ type link struct {
 
 const (
 	keyPSUM   = 1 << 20
-	keyDRAM   = 1 << 32
 	keyRegion = 1 << 50
 	regionGap = 4096 // regions start at its multiples, coarse intervals do not cross it
 	coarse    = 512
@@ -85,7 +85,8 @@ func (w *Workspace) begin(m *ir.Module, f ir.Func) error {
 	for _, b := range m.BlocksOf(f) {
 		w.order = append(w.order, m.OrderOf(b)...)
 	}
-	w.segs.reset()
+	w.chip.reset(quadrants)
+	w.dram.reset(1)
 	w.entries = append(w.entries[:0], entry{})
 	w.prints = append(w.prints[:0], ir.Footprint{})
 	w.links = append(w.links[:0], link{})
@@ -270,21 +271,19 @@ func whole(m *ir.Module, l ir.Loc) ir.Footprint {
 // enter notes one access to the location.
 func (w *Workspace) enter(m *ir.Module, i ir.Inst, l ir.Loc, fp ir.Footprint, write bool) error {
 	root := w.rootOf(l)
-	a := access{inst: i}
-	if fp.Region != 0 {
+	a := access{inst: i, in: &w.dram}
+	if fp.Space.OnChip() {
+		a.in = &w.chip
+	}
+	switch {
+	case fp.Region != 0:
 		if !w.written.Get(root) {
 			return nil
 		}
 		fp.Region = root
 		a.base = w.regionKey(m, root)
-	} else {
-		switch fp.Space {
-		case target.SpacePSUM:
-			a.base = keyPSUM
-		case target.SpaceSB:
-		default:
-			a.base = keyDRAM
-		}
+	case fp.Space == target.SpacePSUM:
+		a.base = keyPSUM
 	}
 	if fp.Lo < 0 || fp.Hi < fp.Lo || fp.P0 < 0 || fp.P1 > 32*quadrants {
 		return target.Errorf(target.Bug, "%s touches partitions %d to %d, bytes %d to %d of %s: outside any memory",

@@ -79,7 +79,7 @@ func gen(t *rapid.T, m *ir.Module) ir.Func {
 	m.Gen, _ = target.ByLevel(30)
 	var b ir.Builder
 	b.NewFunc(m, "f", "Block1")
-	var sb, psum, dram []ir.Loc
+	var sb, psum, dram, tall []ir.Loc
 	for k := range 5 {
 		l := b.SB(m.Names.Intern(fmt.Sprintf("s%d", k)), target.Uint8, 128, 64)
 		if k < 4 {
@@ -104,6 +104,42 @@ func gen(t *rapid.T, m *ir.Module) ir.Func {
 			r.Addr = int64(rapid.IntRange(0, 2).Draw(t, "addr") * 40)
 		}
 		dram = append(dram, l)
+	}
+	// Matrices of 300 rows of 8 bytes, two of which share bytes, mostly accessed as tiles of rows.
+	for k, kind := range []ir.TensorKind{ir.KindInternal, ir.KindInternal, ir.KindExternalOutput} {
+		l := b.DRAM(m.Names.Intern(fmt.Sprintf("t%d", k)), kind, target.Uint8, 300*8)
+		if kind == ir.KindInternal {
+			r := m.Locs.At(l)
+			r.Flags |= ir.LocAllocated
+			r.Addr = 4096 + int64(rapid.SampledFrom([]int{0, 100 * 8, 100*8 + 4}).Draw(t, "addr"))
+		}
+		tall = append(tall, l)
+	}
+	rows := func() ir.Arg {
+		row := rapid.IntRange(0, 150).Draw(t, "row")
+		n := rapid.IntRange(1, 150).Draw(t, "rows")
+		col := rapid.IntRange(0, 6).Draw(t, "col")
+		width := rapid.IntRange(1, 8-col).Draw(t, "width")
+		off := int64(8*row + col)
+		ps := []ir.Pair{{Step: 8, Num: uint32(n)}, {Step: 1, Num: uint32(width)}}
+		switch rapid.IntRange(0, 19).Draw(t, "tile") {
+		case 0: // across the end of rows
+			off += 5
+		case 1: // a run of whole and broken rows
+			ps = []ir.Pair{{Step: 1, Num: uint32(8*n - 3)}}
+		case 2: // one row
+			ps = ps[1:]
+		case 3: // rows of another length
+			ps[0].Step, ps[0].Num = 12, uint32(n/2+1)
+		case 4: // every other element, more pieces than are entered singly when tall
+			ps = []ir.Pair{{Step: 16, Num: uint32(n/2 + 1)}, {Step: 2, Num: 3}}
+			off = int64(8 * row)
+		case 5: // upwards
+			off, ps[0].Step = off+int64(8*(n-1)), -8
+		case 6: // two columns
+			off, ps = int64(8*row), []ir.Pair{{Step: 8, Num: uint32(n)}, {Step: 4, Num: 2}, {Step: 1, Num: 2}}
+		}
+		return b.Mem(rapid.SampledFrom(tall).Draw(t, "loc"), target.Uint8, off, ps...)
 	}
 	var regs []ir.Reg
 	for k := range 2 {
@@ -147,7 +183,9 @@ func gen(t *rapid.T, m *ir.Module) ir.Func {
 		return b.Mem(rapid.SampledFrom(ls).Draw(t, "loc"), target.Uint8, off, ps...)
 	}
 	for range rapid.IntRange(1, 60).Draw(t, "insts") {
-		switch rapid.IntRange(0, 11).Draw(t, "op") {
+		switch rapid.IntRange(0, 14).Draw(t, "op") {
+		case 10, 11, 12:
+			b.Emit(ir.OpDMACopy, target.EngineSP, []ir.Arg{rows()}, []ir.Arg{rows()})
 		case 0:
 			b.Emit(ir.OpLoad, target.EngineSP, []ir.Arg{mem(dram)}, []ir.Arg{chip(sb)})
 		case 1:

@@ -16,12 +16,9 @@ const (
 	maxDepth    = 0x7FFF
 )
 
-// segment is the history of the bytes from lo to the next segment: the writers that show and the readers since, as heads
-// of entry lists by partition quadrant.
-type segment struct {
-	lo   int64
-	w, r [quadrants]uint32
-}
+// history is what the bytes of a segment saw in one partition quadrant: the writers that show and the readers since, as heads
+// of entry lists.
+type history struct{ w, r uint32 }
 
 // entry is one access. fp is the pattern of an access that does not fill the segments it is entered in, 0 for one that
 // does. bundle marks a write that stands for others before it: whoever meets it is ordered after it.
@@ -35,34 +32,42 @@ type entry struct {
 
 const bundleBit = 1 << 15
 
-type chunk struct {
-	n    int
-	segs [chunkSize]segment
-}
-
-// segments is an ordered map of intervals in chunks: a split moves at most one chunk and the directory.
+// segments is an ordered map of intervals: a segment is the bytes from one key to the next that have equal histories. It is
+// kept in chunks, so that a split moves at most one chunk and the directory. Keys lie apart from histories, because the
+// search reads keys only. Tiles in DRAM are many rows at equal distances, so a search starts where the last one ended.
 type segments struct {
-	chunks []chunk
-	free   int // chunks in use
-	dir    []uint32
-	first  []int64 // lowest key of each chunk of dir
+	quads int // histories of a segment: one a partition quadrant, or one where there are no partitions
+	lo    []chunk
+	hist  []history // by chunk, place in it, quadrant
+	free  int       // chunks in use
+	dir   []uint32
+	first []int64 // lowest key of each chunk of dir
+	hint  int     // in dir
 }
 
-func (s *segments) reset() {
-	s.free = 0
+type chunk struct {
+	n  int
+	lo [chunkSize]int64
+}
+
+func (s *segments) reset(quads int) {
+	s.quads, s.free, s.hint = quads, 0, 0
 	s.dir, s.first = s.dir[:0], s.first[:0]
 	c := s.newChunk()
-	s.chunks[c].n = 1
-	s.chunks[c].segs[0] = segment{}
+	s.lo[c].n, s.lo[c].lo[0] = 1, 0
+	clear(s.hist[:quads])
 	s.dir, s.first = append(s.dir, c), append(s.first, 0)
 }
 
 func (s *segments) newChunk() uint32 {
-	if s.free == len(s.chunks) {
-		s.chunks = append(s.chunks, chunk{})
+	if s.free == len(s.lo) {
+		s.lo = append(s.lo, chunk{})
 	}
 	s.free++
-	s.chunks[s.free-1].n = 0
+	if n := s.free * chunkSize * s.quads; n > len(s.hist) {
+		s.hist = slices.Grow(s.hist, n-len(s.hist))[:n]
+	}
+	s.lo[s.free-1].n = 0
 	return uint32(s.free - 1)
 }
 
@@ -71,7 +76,7 @@ type cursor struct{ d, k int }
 
 // find is the segment that holds key.
 func (s *segments) find(key int64) cursor {
-	lo, hi := 0, len(s.first)
+	lo, hi := s.near(key)
 	for hi-lo > 1 {
 		if mid := int(uint(lo+hi) >> 1); s.first[mid] <= key {
 			lo = mid
@@ -79,10 +84,11 @@ func (s *segments) find(key int64) cursor {
 			hi = mid
 		}
 	}
-	c := &s.chunks[s.dir[lo]]
+	s.hint = lo
+	c := &s.lo[s.dir[lo]]
 	a, b := 0, c.n
 	for b-a > 1 {
-		if mid := int(uint(a+b) >> 1); c.segs[mid].lo <= key {
+		if mid := int(uint(a+b) >> 1); c.lo[mid&(chunkSize-1)] <= key {
 			a = mid
 		} else {
 			b = mid
@@ -91,11 +97,43 @@ func (s *segments) find(key int64) cursor {
 	return cursor{lo, a}
 }
 
-func (s *segments) at(c cursor) *segment { return &s.chunks[s.dir[c.d]].segs[c.k] }
+// near narrows the directory down to [lo, hi) by steps that double, away from the last place.
+func (s *segments) near(key int64) (lo, hi int) {
+	h := s.hint
+	if s.first[h] <= key {
+		for n := 1; ; n *= 2 {
+			if h+n >= len(s.first) {
+				return h, len(s.first)
+			}
+			if s.first[h+n] > key {
+				return h, h + n
+			}
+			h += n
+		}
+	}
+	for n := 1; ; n *= 2 {
+		if h-n <= 0 {
+			return 0, h
+		}
+		if s.first[h-n] <= key {
+			return h - n, h
+		}
+		h -= n
+	}
+}
+
+// at is the histories of a segment.
+func (s *segments) at(c cursor) []history {
+	k := (int(s.dir[c.d])*chunkSize + c.k) * s.quads
+	return s.hist[k : k+s.quads]
+}
+
+// start is the first key of a segment.
+func (s *segments) start(c cursor) int64 { return s.lo[s.dir[c.d]].lo[c.k] }
 
 // next moves to the following segment; ok is false at the end of the map.
 func (s *segments) next(c cursor) (cursor, bool) {
-	if c.k+1 < s.chunks[s.dir[c.d]].n {
+	if c.k+1 < s.lo[s.dir[c.d]].n {
 		return cursor{c.d, c.k + 1}, true
 	}
 	return cursor{c.d + 1, 0}, c.d+1 < len(s.dir)
@@ -103,9 +141,9 @@ func (s *segments) next(c cursor) (cursor, bool) {
 
 // end is the first key beyond the segment.
 func (s *segments) end(c cursor) int64 {
-	ch := &s.chunks[s.dir[c.d]]
+	ch := &s.lo[s.dir[c.d]]
 	if c.k+1 < ch.n {
-		return ch.segs[c.k+1].lo
+		return ch.lo[c.k+1]
 	}
 	if c.d+1 < len(s.first) {
 		return s.first[c.d+1]
@@ -113,40 +151,66 @@ func (s *segments) end(c cursor) int64 {
 	return int64(^uint64(0) >> 1)
 }
 
-// split makes key the start of a segment and gives its place.
-func (s *segments) split(key int64) cursor {
-	c := s.find(key)
-	if s.at(c).lo == key {
-		return c
-	}
-	ch := &s.chunks[s.dir[c.d]]
-	if ch.n == chunkSize {
-		const half = chunkSize / 2
-		id := s.newChunk()
-		ch = &s.chunks[s.dir[c.d]]
-		nc := &s.chunks[id]
-		copy(nc.segs[:half], ch.segs[half:])
-		nc.n, ch.n = half, half
+// split cuts the segment at c in two at key, which lies inside it, and gives the place of the second. moved says that the
+// chunk was full: what was behind its middle is now in the next one.
+func (s *segments) split(c cursor, key int64) (_ cursor, moved bool) {
+	const half = chunkSize / 2
+	if s.lo[s.dir[c.d]].n == chunkSize {
+		id, old := s.newChunk(), s.dir[c.d]
+		from, to := &s.lo[old], &s.lo[id]
+		copy(to.lo[:half], from.lo[half:])
+		copy(s.hist[int(id)*chunkSize*s.quads:][:half*s.quads], s.hist[(int(old)*chunkSize+half)*s.quads:])
+		from.n, to.n = half, half
 		s.dir = slices.Insert(s.dir, c.d+1, id)
-		s.first = slices.Insert(s.first, c.d+1, nc.segs[0].lo)
-		if c.k >= half {
-			c = cursor{c.d + 1, c.k - half}
-			ch = nc
-		}
+		s.first = slices.Insert(s.first, c.d+1, to.lo[0])
+		c, moved = moveOver(c), true
 	}
-	copy(ch.segs[c.k+2:ch.n+1], ch.segs[c.k+1:ch.n])
-	ch.segs[c.k+1] = ch.segs[c.k]
-	ch.segs[c.k+1].lo = key
+	ch := &s.lo[s.dir[c.d]]
+	h := s.hist[int(s.dir[c.d])*chunkSize*s.quads:][:(ch.n+1)*s.quads]
+	copy(ch.lo[c.k+2:ch.n+1], ch.lo[c.k+1:ch.n])
+	copy(h[(c.k+1)*s.quads:], h[c.k*s.quads:ch.n*s.quads])
+	ch.lo[c.k+1] = key
 	ch.n++
-	return cursor{c.d, c.k + 1}
+	return cursor{c.d, c.k + 1}, moved
+}
+
+// moveOver is where a place is after its chunk was halved.
+func moveOver(c cursor) cursor {
+	if c.k >= chunkSize/2 {
+		return cursor{c.d + 1, c.k - chunkSize/2}
+	}
+	return c
 }
 
 // join drops the segment at c, whose history equals that of its left neighbour in the same chunk.
 func (s *segments) join(c cursor) cursor {
-	ch := &s.chunks[s.dir[c.d]]
-	copy(ch.segs[c.k:ch.n-1], ch.segs[c.k+1:ch.n])
+	ch := &s.lo[s.dir[c.d]]
+	h := s.hist[int(s.dir[c.d])*chunkSize*s.quads:][:ch.n*s.quads]
+	copy(ch.lo[c.k:ch.n-1], ch.lo[c.k+1:ch.n])
+	copy(h[c.k*s.quads:], h[(c.k+1)*s.quads:])
 	ch.n--
 	return cursor{c.d, c.k - 1}
+}
+
+// span makes [lo, hi) whole segments and gives the first.
+func (s *segments) span(lo, hi int64) cursor {
+	c := s.find(lo)
+	if s.start(c) != lo {
+		c, _ = s.split(c, lo)
+	}
+	for e := c; ; {
+		end := s.end(e)
+		if end == hi {
+			return c
+		}
+		if end > hi {
+			if _, moved := s.split(e, hi); moved && c.d == e.d {
+				return moveOver(c)
+			}
+			return c
+		}
+		e, _ = s.next(e)
+	}
 }
 
 // access is one operand being entered, run by run where it has several. lo and hi are keys; base is the key of byte 0 of its
@@ -154,6 +218,7 @@ func (s *segments) join(c cursor) cursor {
 type access struct {
 	inst   ir.Inst
 	lo, hi int64
+	in     *segments
 	base   int64
 	fp     *ir.Footprint // nil when [lo, hi) is filled
 	id     uint32        // of fp in the table, 0 when nil
@@ -163,6 +228,14 @@ type access struct {
 	alone                       uint32 // the list of this write only
 	read                        bool   // old has become new
 	old, new                    uint32 // a readers' list, with this read before it
+}
+
+// parts is the partitions of the space: in DRAM everything is in one.
+func (s *segments) parts() uint8 {
+	if s.quads == 1 {
+		return 1
+	}
+	return 32 * quadrants
 }
 
 func (a *access) quads() (q0, q1 int) { return int(a.p0) / 32, (int(a.p1) + 31) / 32 }
@@ -218,38 +291,18 @@ func (w *Workspace) push(a *access, next uint32) uint32 {
 	return uint32(len(w.entries) - 1)
 }
 
-// span makes [lo, hi) whole segments and gives the first.
-func (s *segments) span(lo, hi int64) cursor {
-	c := s.split(lo)
-	for e := c; ; {
-		end := s.end(e)
-		if end == hi {
-			return c
-		}
-		if end > hi {
-			s.split(hi)
-			return s.find(lo)
-		}
-		e, _ = s.next(e)
-	}
-}
-
 // read enters a read: an edge to each writer that shows, and the read in every history that it meets.
 func (w *Workspace) read(a *access) {
-	s := &w.segs
+	s := a.in
 	c := s.span(a.lo, a.hi)
 	q0, q1 := a.quads()
-	for ok := true; ok; c, ok = s.next(c) {
-		g := s.at(c)
-		if g.lo >= a.hi {
-			break
-		}
-		lo, hi := g.lo, s.end(c)
+	for lo := a.lo; lo < a.hi; c, _ = s.next(c) {
+		g, hi := s.at(c), s.end(c)
 		for q := q0; q < q1; q++ {
-			if h := g.w[q]; h != 0 && h != a.doneFlow && (q == q0 || h != g.w[q-1]) && w.scan(a, h, ir.DepFlow, lo, hi) {
+			if h := g[q].w; h != 0 && h != a.doneFlow && (q == q0 || h != g[q-1].w) && w.scan(a, h, ir.DepFlow, lo, hi) {
 				a.doneFlow = h
 			}
-			r := g.r[q]
+			r := g[q].r
 			switch {
 			case a.read && r == a.old:
 				r = a.new
@@ -259,64 +312,60 @@ func (w *Workspace) read(a *access) {
 				a.old, a.new, a.read = r, w.push(a, r), true
 				r = a.new
 			}
-			g.r[q] = r
+			g[q].r = r
 		}
+		lo = hi
 	}
 }
 
 // write enters a write: an edge to each writer and reader that it hits. A write that fills its segments replaces what it
 // covers; another one is added beside it.
 func (w *Workspace) write(a *access) {
-	s := &w.segs
+	s := a.in
 	c := s.span(a.lo, a.hi)
 	q0, q1 := a.quads()
 	var prev cursor
-	for first, ok := true, true; ok; c, ok = s.next(c) {
-		g := s.at(c)
-		if g.lo >= a.hi {
-			break
-		}
-		lo, hi := g.lo, s.end(c)
-		ow, or := g.w, g.r
+	var old [quadrants]history
+	for lo := a.lo; lo < a.hi; c, _ = s.next(c) {
+		g, hi := s.at(c), s.end(c)
+		copy(old[:], g)
 		for q := q0; q < q1; q++ {
-			if ow[q] != a.doneOut && (q == q0 || ow[q] != ow[q-1]) && w.scan(a, ow[q], ir.DepOutput, lo, hi) {
-				a.doneOut = ow[q]
+			ow, or := old[q].w, old[q].r
+			if ow != a.doneOut && (q == q0 || ow != old[q-1].w) && w.scan(a, ow, ir.DepOutput, lo, hi) {
+				a.doneOut = ow
 			}
-			if or[q] != a.doneAnti && (q == q0 || or[q] != or[q-1]) && w.scan(a, or[q], ir.DepAnti, lo, hi) {
-				a.doneAnti = or[q]
+			if or != a.doneAnti && (q == q0 || or != old[q-1].r) && w.scan(a, or, ir.DepAnti, lo, hi) {
+				a.doneAnti = or
 			}
-			if a.fp == nil && w.covers(a, ow[q], q) && w.covers(a, or[q], q) {
+			if a.fp == nil && w.covers(a, ow, q) && w.covers(a, or, q) {
 				if a.alone == 0 {
 					a.alone = w.push(a, 0)
 				}
-				g.w[q], g.r[q] = a.alone, 0
+				g[q] = history{w: a.alone}
 				continue
 			}
-			if q > q0 && a.fp != nil && ow[q] == ow[q-1] && or[q] == or[q-1] {
-				g.w[q], g.r[q] = g.w[q-1], g.r[q-1]
+			if q > q0 && a.fp != nil && old[q] == old[q-1] {
+				g[q] = g[q-1]
 				continue
 			}
-			nw, nr := ow[q], or[q]
 			if a.fp == nil {
-				nw, nr = w.uncovered(a, nw, q), w.uncovered(a, nr, q)
+				ow, or = w.uncovered(a, ow, q), w.uncovered(a, or, q)
 			}
-			if w.depth(nw)+w.depth(nr) < maxHistory {
-				g.w[q], g.r[q] = w.push(a, nw), nr
+			if w.depth(ow)+w.depth(or) < maxHistory {
+				g[q] = history{w.push(a, ow), or}
 				continue
 			}
-			w.bundle(a, nw)
-			w.bundle(a, nr)
+			w.bundle(a, ow)
+			w.bundle(a, or)
 			b := w.push(a, 0)
-			w.entries[b].p0, w.entries[b].p1 = 0, 32*quadrants
+			w.entries[b].p0, w.entries[b].p1 = 0, s.parts()
 			w.entries[b].depth |= bundleBit
-			g.w[q], g.r[q] = b, 0
+			g[q] = history{w: b}
 		}
-		if !first && c.d == prev.d && c.k == prev.k+1 {
-			if p := s.at(prev); p.w == g.w && p.r == g.r {
-				c = s.join(c)
-			}
+		if lo != a.lo && c.d == prev.d && c.k == prev.k+1 && slices.Equal(s.at(prev), g) {
+			c = s.join(c)
 		}
-		first, prev = false, c
+		prev, lo = c, hi
 	}
 }
 
