@@ -282,6 +282,11 @@ func (f *Footprint) Overlaps(g *Footprint) bool {
 	}
 }
 
+// Touches reports whether the access touches any of the bytes [lo, hi) of its partitions. Exact.
+func (f *Footprint) Touches(lo, hi int64) bool {
+	return lo < f.Hi && f.Lo < hi && f.touches(lo, hi, int(f.N)-1, f.Lo)
+}
+
 // meetsGrid is the overlap of two rows of runs at the same distance, tiles of one matrix for instance: run i of f meets run j
 // of g exactly if t = i-j satisfies t·step < d + g.Run and d < t·step + f.Run, d being the distance of their starts.
 func (f *Footprint) meetsGrid(g *Footprint) bool {

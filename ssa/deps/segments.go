@@ -255,8 +255,7 @@ func (w *Workspace) hits(a *access, e *entry, lo, hi int64) bool {
 	if f == nil {
 		f = &w.prints[e.fp]
 	}
-	seg := ir.Footprint{Space: f.Space, Region: f.Region, P0: f.P0, P1: f.P1, Lo: lo - a.base, Hi: hi - a.base, Run: hi - lo}
-	return seg.Overlaps(f)
+	return f.Touches(lo-a.base, hi-a.base)
 }
 
 // scan adds an edge to every entry of a list that the access hits; all reports that there was none without.
