@@ -116,3 +116,14 @@ func unzip(t testing.TB, archive string) string {
 	}
 	return dir
 }
+
+// compileOnly compiles a model through the worker, whose tables the caller then looks at.
+func (w *Worker) compileOnly(t testing.TB, model string, o *Options) *Result {
+	t.Helper()
+	var buf neff.Buffer
+	res, err := w.Compile(context.Background(), load(t, model), o, &buf)
+	if err != nil {
+		t.Fatalf("%s for %s: %v", model, o.Target, err)
+	}
+	return res
+}

@@ -19,7 +19,9 @@ var steps = map[string]step{
 	"psum_legalization":               {voids: late | ir.FuncPsumPlaced},
 	"runtime_memory_reservation":      {voids: late | ir.FuncSBPlaced},
 	"coloring_allocator_psum":         {voids: late | ir.FuncSBPlaced | ir.FuncDRAMPlaced}, // it spills into both
+	"address_rotation_psum":           {needs: ir.FuncPsumPlaced, voids: late},
 	"coloring_allocator_sb":           {needs: ir.FuncPsumPlaced, voids: late | ir.FuncDRAMPlaced},
+	"address_rotation_sb":             {needs: ir.FuncSBPlaced, voids: late},
 	"coloring_allocator_dram":         {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced, voids: late},
 	"hbm_usage":                       {needs: ir.FuncDRAMPlaced},
 	"build_fdeps":                     {needs: placed, voids: late},

@@ -8,6 +8,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/verify"
 	"github.com/rosmar-compiler/rosmar/memalloc"
 	"github.com/rosmar-compiler/rosmar/memalloc/legalize"
+	"github.com/rosmar-compiler/rosmar/memalloc/rotate"
 	"github.com/rosmar-compiler/rosmar/ssa/deps"
 	"github.com/rosmar-compiler/rosmar/ssa/opt"
 	"github.com/rosmar-compiler/rosmar/ssa/sched"
@@ -26,6 +27,8 @@ type Pass struct {
 
 // registry is every pass that exists, by name in order.
 var registry = []Pass{
+	{"address_rotation_psum", true, rotatePSUM, "spread PSUM tensors over the banks, the longest idle one first"},
+	{"address_rotation_sb", true, rotateSB, "spread SBUF tensors over the bytes, the longest idle ones first"},
 	{"alloc_queues", true, assignQueues, "give each DMA its trigger engine, its queue set and its ring of semaphores"},
 	{"birverifier", false, verifyModule, "reject instructions that the target cannot execute"},
 	{"build_fdeps", true, buildDeps, "flow, anti and output dependences from the bytes that instructions touch"},
@@ -112,6 +115,25 @@ func colourDRAM(w *Worker) error {
 		}
 		return err
 	})
+}
+
+func rotatePSUM(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		w.countMoved(rotate.PSUM(w.m, f, &w.rotate, w.memOptions()))
+		return nil
+	})
+}
+
+func rotateSB(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		w.countMoved(rotate.SB(w.m, f, &w.rotate, w.memOptions()))
+		return nil
+	})
+}
+
+func (w *Worker) countMoved(st rotate.Stats) {
+	w.Count("placed", int64(st.Units))
+	w.Count("moved", int64(st.Moved))
 }
 
 func (w *Worker) countAlloc(r *memalloc.Metrics) {

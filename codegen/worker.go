@@ -14,6 +14,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/verify"
 	"github.com/rosmar-compiler/rosmar/memalloc"
 	"github.com/rosmar-compiler/rosmar/memalloc/legalize"
+	"github.com/rosmar-compiler/rosmar/memalloc/rotate"
 	"github.com/rosmar-compiler/rosmar/ssa/deps"
 	"github.com/rosmar-compiler/rosmar/ssa/opt"
 	"github.com/rosmar-compiler/rosmar/ssa/sched"
@@ -47,6 +48,7 @@ type Worker struct {
 	legal   legalize.Workspace
 	dma     dma.Workspace
 	alloc   memalloc.Workspace
+	rotate  rotate.Workspace
 	deps    deps.Workspace
 	sched   sched.Workspace
 	sync    lower.SyncSpace

@@ -42,7 +42,7 @@ func placeAll(t interface{ Fatal(...any) }, p *program, ws *Workspace, opt Optio
 	if err := overlaps(&p.m, p.f); err != nil {
 		t.Fatal(err)
 	}
-	if err := bounds(&p.m, p.f, opt.sbBytes(p.m.Gen), opt.strip(p.m.Gen), opt.banks(p.m.Gen)); err != nil {
+	if err := bounds(&p.m, p.f, opt.Raw(p.m.Gen), opt.Strip(p.m.Gen), opt.Banks(p.m.Gen)); err != nil {
 		t.Fatal(err)
 	}
 	return psum, sb, dram
@@ -345,7 +345,7 @@ func TestPsumBlocks(t *testing.T) {
 
 func TestBankAlign(t *testing.T) {
 	for _, c := range []struct{ span, first, second int }{{1, 1, 1}, {2, 2, 2}, {3, 4, 3}, {4, 4, 4}, {5, 8, 8}, {8, 8, 8}} {
-		if a, b := bankAlign(c.span); a != c.first || b != c.second {
+		if a, b := BankAlign(c.span); a != c.first || b != c.second {
 			t.Errorf("span %d: %d, %d, want %d, %d", c.span, a, b, c.first, c.second)
 		}
 	}

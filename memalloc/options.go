@@ -42,14 +42,16 @@ type Options struct {
 // DefaultRunGap is how far apart in points accesses may be that share one reload, as long as the memory has room for it.
 const DefaultRunGap = 16
 
-func (o *Options) sbBytes(g *target.Generation) int64 {
+// Raw is the bytes of a partition of SBUF that may be used, the strip included.
+func (o *Options) Raw(g *target.Generation) int64 {
 	if o.SBBytes > 0 {
 		return min(o.SBBytes, int64(g.SBBytes))
 	}
 	return int64(g.SBBytes)
 }
 
-func (o *Options) strip(g *target.Generation) int64 {
+// Strip is the bytes at the bottom of them that belong to the runtime.
+func (o *Options) Strip(g *target.Generation) int64 {
 	switch {
 	case o.NoStrip:
 		return 0
@@ -59,7 +61,8 @@ func (o *Options) strip(g *target.Generation) int64 {
 	return int64(g.SBReserved)
 }
 
-func (o *Options) banks(g *target.Generation) int {
+// Banks is the number of PSUM banks that may be used.
+func (o *Options) Banks(g *target.Generation) int {
 	if o.PsumBanks > 0 {
 		return min(o.PsumBanks, g.PSUMBanks)
 	}

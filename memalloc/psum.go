@@ -22,8 +22,8 @@ type banks struct {
 	mask  []uint64 // by unit, of its place
 }
 
-// bankAlign is the alignment of a tile of span banks, and a second one to try when the first gives no place.
-func bankAlign(span int) (first, second int) {
+// BankAlign is the alignment of a tile of span banks, and a second one to try when the first gives no place.
+func BankAlign(span int) (first, second int) {
 	if span == 3 {
 		return 4, 3
 	}
@@ -42,7 +42,7 @@ func (b *banks) Place(n uint32, neighbours []uint32) bool {
 			busy |= b.mask[j]
 		}
 	}
-	a1, a2 := bankAlign(int(b.block[n]))
+	a1, a2 := BankAlign(int(b.block[n]))
 	for _, a := range [2]int{a1, a2} {
 		for at := 0; at+int(b.span[n]) <= b.n; at += a {
 			if m := bankMask(at, int(b.span[n])); busy&m == 0 {
@@ -56,7 +56,7 @@ func (b *banks) Place(n uint32, neighbours []uint32) bool {
 
 // starts is the number of banks at which a run may begin.
 func (b *banks) starts(span, block int) (n int) {
-	a1, a2 := bankAlign(block)
+	a1, a2 := BankAlign(block)
 	for at := 0; at+span <= b.n; at++ {
 		if (at%a1 == 0 || at%a2 == 0) && b.taken&bankMask(at, span) == 0 {
 			n++
@@ -65,13 +65,22 @@ func (b *banks) starts(span, block int) (n int) {
 	return n
 }
 
+// BlockBanks is how many of nb banks a location takes: whole ones, on V4 a power of two of them.
+func BlockBanks(g *target.Generation, l *ir.LocRow, nb int) int {
+	block := int(max(1, (l.Bytes+int64(g.BankBytes)-1)/int64(g.BankBytes)))
+	if a, _ := BankAlign(block); g.Level >= 40 && block < nb {
+		block = min(a, nb)
+	}
+	return block
+}
+
 func bankMask(at, span int) uint64 { return (1<<span - 1) << at }
 
 // PSUM places every PSUM set of the function in banks, spilling to SBUF where they do not suffice, and sets FuncPsumPlaced.
 // Errors: User for undefined uses; Limit when a tile, or the accumulation groups that are open together, need more banks than
 // there are; regalloc.TimeoutError.
 func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
-	nb := opt.banks(m.Gen)
+	nb := opt.Banks(m.Gen)
 	mt := ws.begin(m, f, "PSUM", &opt)
 	*mt = Metrics{Space: target.SpacePSUM, Capacity: int64(nb)}
 	defer ws.spill.end()
@@ -129,10 +138,7 @@ func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
 	for i := range units {
 		u := &units[i]
 		l := m.Locs.At(u.First)
-		block := int(max(1, (l.Bytes+int64(m.Gen.BankBytes)-1)/int64(m.Gen.BankBytes)))
-		if a, _ := bankAlign(block); m.Gen.Level >= 40 && block < nb {
-			block = min(a, nb)
-		}
+		block := BlockBanks(m.Gen, l, nb)
 		blocks := int(u.Count)
 		if n := int(m.Sets.At(u.Set).LiveN); n > 0 && n < blocks {
 			blocks = n
@@ -152,7 +158,7 @@ func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
 		}
 		// Room and denials count aligned starts. For a tile of one bank this is banks − own − Σ neighbours ≥ 0.
 		shift := uint8(0)
-		if a, b := bankAlign(block); a == b {
+		if a, b := BankAlign(block); a == b {
 			shift = uint8(bits.TrailingZeros(uint(a)))
 		}
 		s.Nodes[i] = regalloc.Node{

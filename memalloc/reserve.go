@@ -21,7 +21,7 @@ func Reserve(m *ir.Module, f ir.Func, opt Options) ir.Loc {
 			}
 		}
 	}
-	bytes := opt.strip(m.Gen)
+	bytes := opt.Strip(m.Gen)
 	if bytes == 0 {
 		return 0
 	}

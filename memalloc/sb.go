@@ -15,7 +15,7 @@ import (
 // SB places every SB set of the function, spilling to DRAM where it does not fit, and sets FuncSBPlaced. Errors: User for
 // undefined uses; Limit when the operands of one instruction do not fit together; regalloc.TimeoutError.
 func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
-	size := opt.sbBytes(m.Gen) &^ (granule - 1)
+	size := opt.Raw(m.Gen) &^ (granule - 1)
 	mt := ws.begin(m, f, "SBUF", &opt)
 	*mt = Metrics{Space: target.SpaceSB, Capacity: size}
 	defer ws.spill.end()
@@ -80,7 +80,7 @@ func (ws *Workspace) strip(m *ir.Module, opt *Options) int64 {
 			return 0
 		}
 	}
-	return opt.strip(m.Gen)
+	return opt.Strip(m.Gen)
 }
 
 // sbProblem describes the units to the solver. Where no location stands for the strip, it is a floor under every search.

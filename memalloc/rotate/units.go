@@ -1,0 +1,62 @@
+package rotate
+
+import (
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/regalloc"
+	"github.com/rosmar-compiler/rosmar/ssa"
+)
+
+// Workspace is the storage of one worker's rotations. The zero value is ready; a second call of the same size on it allocates
+// nothing.
+type Workspace struct {
+	lin    ssa.Linear
+	ranges ssa.Ranges
+	graph  regalloc.Graph
+	segs   []regalloc.Seg
+	fixed  []bool // by unit
+
+	at    []place  // SB, by unit
+	words []uint64 // occupancy of SB over one unit's life, a bit a granule
+
+	mask  []uint64 // PSUM, by unit: its banks
+	block []uint8  // PSUM, by unit: banks of one block
+	idle  [64]ssa.Point
+}
+
+// Stats is what one rotation did.
+type Stats struct {
+	Units int // placements, obstacles included
+	Moved int // those of them that got another place
+}
+
+// begin numbers the units of a space in order of first definition, with their interference.
+func (ws *Workspace) begin(m *ir.Module, f ir.Func, space target.Space, by ssa.Grouping) []ssa.Unit {
+	ws.lin.Build(m, f)
+	ws.ranges.Build(m, &ws.lin, space, by, nil)
+	units := ws.ranges.Units
+	ws.segs = arena.Resized(ws.segs, len(units))
+	ws.fixed = arena.Resized(ws.fixed, len(units))
+	for i := range units {
+		u := &units[i]
+		ws.segs[i] = regalloc.Seg{Start: u.Start, End: u.End, Node: uint32(i)}
+		ws.fixed[i] = fixed(m, u)
+	}
+	ws.graph.Build(len(units), ws.segs)
+	return units
+}
+
+// fixed reports a unit that must stay, or has no place.
+func fixed(m *ir.Module, u *ssa.Unit) bool {
+	if m.Sets.At(u.Set).Flags&ir.SetNoRotate != 0 {
+		return true
+	}
+	for k := range u.Count {
+		const keep = ir.LocUserAllocated | ir.LocPinned | ir.LocReserved | ir.LocRemoteWriter
+		if m.Locs.At(u.Loc(k)).Flags&(ir.LocAllocated|keep) != ir.LocAllocated {
+			return true
+		}
+	}
+	return false
+}
