@@ -37,6 +37,7 @@ func (l *lowering) dot(n graph.Node) view {
 	if a.root == 0 || b.root == 0 {
 		return l.splatOf(d, dt, 0, dims)
 	}
+	dt = floatType(dt)
 	for i := range 2 {
 		if od := g.Dtype(g.Operands(n)[i]); !od.IsFloat() {
 			l.badType(n, od, "products are not lowered")
@@ -120,6 +121,7 @@ func (l *lowering) conv(n graph.Node) view {
 	if x.root == 0 || w.root == 0 {
 		return l.splatOf(d, dt, 0, dims)
 	}
+	dt = floatType(dt)
 	if g.Int(n, graph.AttrBatchGroups, 1) != 1 {
 		l.unsupported(n, "batch groups are not lowered")
 		return view{}

@@ -106,6 +106,7 @@ func (l *lowering) unary(n graph.Node) view {
 		l.badType(n, from, "is not a type of the machine")
 		return view{}
 	}
+	dt = floatType(dt)
 	if fn := unaryActs[op]; fn != 0 {
 		return l.act(fn, dt, dims, x, 1, 0)
 	}
@@ -232,6 +233,7 @@ func (l *lowering) binary(n graph.Node) view {
 	if !from.IsFloat() {
 		return l.intBinary(n, op, from, a, b)
 	}
+	dt = floatType(dt)
 	if alu := binaryAlus[op]; alu != 0 {
 		return l.tt(alu, dt, dims, a, b)
 	}
@@ -301,7 +303,7 @@ func (l *lowering) ternary(n graph.Node) view {
 	if !from.IsFloat() {
 		return l.intMinMax(n, false, from, dims, l.intMinMax(n, true, from, dims, lo, x), hi)
 	}
-	dt := l.typeOf(n)
+	dt := floatType(l.typeOf(n))
 	if l.isSplat(&lo) && l.isSplat(&hi) {
 		return l.ts2(target.AluMax, l.vals.At(lo.root).c0, target.AluMin, l.vals.At(hi.root).c0, dt, dims, x)
 	}

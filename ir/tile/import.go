@@ -121,22 +121,22 @@ func (l *lowering) importNode(n graph.Node) view {
 		}
 		return l.constant(n)
 	case graph.ClassUnary:
-		return l.unary(n)
+		return l.narrow(n, l.unary(n))
 	case graph.ClassBinary:
-		return l.binary(n)
+		return l.narrow(n, l.binary(n))
 	case graph.ClassTernary:
-		return l.ternary(n)
+		return l.narrow(n, l.ternary(n))
 	case graph.ClassMove:
 		return l.move(n)
 	case graph.ClassReduce:
-		return l.reduction(n)
+		return l.narrow(n, l.reduction(n))
 	case graph.ClassContract:
 		if op == graph.OpDot {
-			return l.dot(n)
+			return l.narrow(n, l.dot(n))
 		}
-		return l.conv(n)
+		return l.narrow(n, l.conv(n))
 	case graph.ClassNorm:
-		return l.norm(n)
+		return l.narrow(n, l.norm(n))
 	}
 	switch op {
 	case graph.OpGetTupleElement:
@@ -258,7 +258,7 @@ func (l *lowering) norm(n graph.Node) view {
 	g := l.g
 	x := l.in(n, 0)
 	dims := g.Dims(n)
-	dt := l.typeOf(n)
+	dt := floatType(l.typeOf(n))
 	switch g.Op(n) {
 	case graph.OpBatchNormInference:
 		at := g.Int(n, graph.AttrFeature, 1)

@@ -276,35 +276,54 @@ func (l *lowering) convert(n graph.Node, x view, from, to graph.Dtype) view {
 	if to == graph.F32 && (from == graph.BF16 || from == graph.F16) && !l.isSplat(&x) {
 		return x // engines read the narrow type as what it is
 	}
-	if from.Bits() > 8 || fromInt {
-		if o := overflows[to]; o.limit != 0 {
-			return l.castOver(dt, dims, x, o.limit, o.pos, o.neg)
-		}
-		if to.IsFloat() && to.Bits() <= 8 {
-			l.badType(n, to, "conversions to it are not lowered")
-			return view{}
-		}
+	if overflows[to].limit != 0 {
+		return l.castOver(to, dims, x)
 	}
 	return l.cast(dt, dims, x)
 }
 
-// overflows says from which magnitude on a conversion leaves a narrow float type, and what it then gives. Engines saturate.
+// floatType is the storage type that arithmetic on a float type writes: that of the type, or float32 where engines would
+// saturate; narrow converts the result. Inside an operator nothing else may store such a type.
+func floatType(dt target.Dtype) target.Dtype {
+	if d, ok := modelFloat(dt); ok && overflows[d].limit != 0 {
+		return f32
+	}
+	return dt
+}
+
+// narrow gives the result of a float operator its model's type, after floatType widened it.
+func (l *lowering) narrow(n graph.Node, v view) view {
+	d := l.g.Dtype(n)
+	if l.err != nil || v.root == 0 || overflows[d].limit == 0 || l.vals.At(v.root).dt != f32 {
+		return v
+	}
+	return l.castOver(d, l.g.Dims(n), v)
+}
+
+// overflows says from which magnitude on a result leaves a narrow float type, and what it then is. Engines saturate, so
+// arithmetic in these types is done in float32 and converted by castOver.
 var overflows = map[graph.Dtype]struct {
 	limit    float32
 	pos, neg uint64
 }{
+	graph.F8E3M4:   {15.75, 0x70, 0xf0},
 	graph.F8E4M3FN: {math.Nextafter32(464, 465), 0x7f, 0xff}, // 464 is the tie below the first missing value, and even
 	graph.F8E5M2:   {61440, 0x7c, 0xfc},
 }
 
-// castOver converts x, and writes what stands for overflow where |x| ≥ limit.
-func (l *lowering) castOver(dt target.Dtype, dims []int64, x view, limit float32, pos, neg uint64) view {
+// castOver converts x to a narrow float type, and writes what stands for overflow where |x| is beyond its limit.
+func (l *lowering) castOver(to graph.Dtype, dims []int64, x view) view {
+	dt, _ := machineType(to)
+	o := overflows[to]
 	y := l.cast(dt, dims, x)
+	if l.isSplat(&y) {
+		return y // folded by the rules of the model
+	}
 	for _, o := range []struct {
 		op   target.AluOp
 		at   float32
 		bits uint64
-	}{{target.AluGE, limit, pos}, {target.AluLE, -limit, neg}} {
+	}{{target.AluGE, o.limit, o.pos}, {target.AluLE, -o.limit, o.neg}} {
 		p := l.pred(l.ts(o.op, target.Uint8, dims, x, o.at))
 		y = l.add(valueRow{op: vSel, dt: dt}, dims, p, l.splat(dt, o.bits, 0, 0, 0, dims), y)
 	}

@@ -1,6 +1,7 @@
 package tile
 
 import (
+	"math"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/ir/graph"
@@ -244,4 +245,29 @@ func TestWideWindows(t *testing.T) {
 		x := b.Param("x", graph.F32, 1, 16, 1, 127)
 		return []graph.Node{b.ReduceWindow(graph.ReduceSum, x, []graph.Window{win(1, 1, 0, 0, 1, 1), win(1, 1, 0, 0, 2, 1), win(1, 1, 0, 0, 1, 1), win(127, 2, 0, 0, 2, 1)})}
 	}), Options{})
+}
+
+// TestNarrowFloats: engines saturate where arithmetic leaves an 8-bit float type, and the model's types have infinities or NaN.
+func TestNarrowFloats(t *testing.T) {
+	for _, c := range []struct {
+		d        graph.Dtype
+		max, sum float64 // the largest number, and twice it
+	}{{graph.F8E5M2, 57344, math.Inf(1)}, {graph.F8E3M4, 15.5, math.Inf(1)}, {graph.F8E4M3FN, 448, math.NaN()}} {
+		g := model(t, func(b *B) []N {
+			x := b.Param("x", c.d, 3)
+			sum := b.Add(x, x)
+			wide := b.Convert(sum, graph.F32)
+			return []N{wide, b.Convert(b.Unary(graph.OpNeg, sum), graph.F32), b.Clamp(b.Like(wide, -1), wide, b.Like(wide, 1e9)), b.Convert(b.Reduce(graph.ReduceMax, sum, 0), graph.F32),
+				b.Convert(b.Convert(x, graph.F8E4M3FN), graph.F32)}
+		})
+		in := graph.TensorOf(c.d, []int64{3}, c.max, 1, -c.max)
+		want, err := graph.Eval(g, []graph.Tensor{in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := want[0].Floats(); got[0] != c.sum && !math.IsNaN(c.sum) || math.IsNaN(c.sum) != math.IsNaN(got[0]) || got[1] != 2 {
+			t.Fatalf("%s: the interpreter gives %v", c.d, got)
+		}
+		agreeOn(t, g, Options{}, []graph.Tensor{in})
+	}
 }

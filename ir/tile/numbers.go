@@ -16,6 +16,12 @@ func modelFloat(dt target.Dtype) (graph.Dtype, bool) {
 		return graph.BF16, true
 	case target.Float16:
 		return graph.F16, true
+	case target.Float8E3:
+		return graph.F8E3M4, true
+	case target.Float8E4M3FN:
+		return graph.F8E4M3FN, true
+	case target.Float8E5:
+		return graph.F8E5M2, true
 	}
 	return 0, false
 }

@@ -76,6 +76,7 @@ func (l *lowering) reduce(n graph.Node) view {
 		l.badType(n, d, "is not a type of the machine")
 		return view{}
 	}
+	dt = floatType(dt)
 	x, init := l.in(n, 0), l.in(n, 1)
 	dims := g.Dims(n)
 	if x.root == 0 {
@@ -234,7 +235,7 @@ func (l *lowering) reduceWindow(n graph.Node) view {
 			return view{}
 		}
 	}
-	dt := l.typeOf(n)
+	dt := floatType(l.typeOf(n))
 	if !d.IsFloat() {
 		dt = l.vals.At(x.root).dt
 	}
@@ -251,7 +252,7 @@ func (l *lowering) avgPool(n graph.Node) view {
 	dims := g.Dims(n)
 	x := l.in(n, 0)
 	ws, _ := g.Windows(n, len(dims))
-	dt := l.typeOf(n)
+	dt := floatType(l.typeOf(n))
 	size := int64(1)
 	for _, w := range ws {
 		size *= w.Size

@@ -151,6 +151,9 @@ func (l *lowering) topK(n graph.Node) (vals, idx view) {
 	if l.isSplat(&x) {
 		x = l.copied(x)
 	}
+	if stored := l.vals.At(x.root).dt; floatType(stored) != stored {
+		x = l.cast(f32, x.shape(), x)
+	}
 	lo, hi := l.rangeOf(x)
 	dt := l.vals.At(x.root).dt
 	largest := g.Int(n, graph.AttrLargest, 1) != 0
@@ -171,6 +174,9 @@ func (l *lowering) topK(n graph.Node) (vals, idx view) {
 	idx = l.add(valueRow{op: vTopIndex, dt: target.Int32, hi: size - 1}, dims, vals)
 	if !largest {
 		vals = l.ranged(l.ts(target.AluMult, dt, dims, vals, -1), lo, hi)
+	}
+	if overflows[d].limit != 0 {
+		vals = l.castOver(d, dims, vals)
 	}
 	return vals, idx
 }
@@ -224,7 +230,7 @@ func (l *lowering) cumSum(n graph.Node) view {
 	if reverse {
 		x = x.reversed(at)
 	}
-	dt := l.typeOf(n)
+	dt := floatType(l.typeOf(n))
 	if !d.IsFloat() {
 		dt = l.vals.At(x.root).dt
 	}
