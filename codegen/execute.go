@@ -151,7 +151,7 @@ func (r *Runner) Execute(ctx context.Context, data []byte, opt *RunOptions) (*Ru
 			return nil, err
 		}
 		seed := opt.Seed + uint64(k)
-		if err := res.timed(opt, Event{Pass: "simulate", Index: k, Total: max(1, opt.Seeds)}, func() error { return mach.Run(seed) }); err != nil {
+		if err := res.timed(opt, Event{Pass: "simulate", Of: "interleaving", Index: k, Total: max(1, opt.Seeds)}, func() error { return mach.Run(seed) }); err != nil {
 			return nil, fmt.Errorf("interleaving %d: %w", seed, err)
 		}
 		for i, t := range pkg.Tensors.Outputs {

@@ -29,6 +29,7 @@ type Counter struct {
 // Event is progress: pass Index of Total begins.
 type Event struct {
 	Pass         string
+	Of           string // what Index and Total count; passes when empty
 	Index, Total int
 	Insts        int
 }

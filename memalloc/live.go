@@ -63,10 +63,10 @@ func (ws *Workspace) firstFailure() uint32 {
 func (ws *Workspace) overflow(m *ir.Module, mt *Metrics, unit uint32) error {
 	u := &ws.ranges.Units[unit]
 	weight := func(i int) int64 { return m.Locs.At(ws.ranges.Units[i].First).Bytes }
-	unitName := "bytes a partition"
+	unitName, try := "bytes a partition", "plan smaller tiles (--tile-sb-bytes) or give the allocator more bytes (--sb-bytes)"
 	if mt.Space == target.SpacePSUM {
 		weight = func(i int) int64 { return int64(ws.psum.span[i]) }
-		unitName = "banks"
+		unitName, try = "banks", "give the allocator more banks (--psum-banks) or tile the operator smaller"
 	}
 	// The worst point within the unit's own range.
 	ws.live.peak(ws.ranges.Units, ws.lin.Points(), weight)
@@ -95,6 +95,6 @@ func (ws *Workspace) overflow(m *ir.Module, mt *Metrics, unit uint32) error {
 	if ws.solver.Nodes[unit].Cost != regalloc.Infinite {
 		why = "and spilling is off"
 	}
-	return target.Errorf(target.Limit, "%s overflow: %s needs %d %s of %d, %s; %d are live at %s, the largest of them: %s; tile the operator smaller or give it more memory",
-		mt.Space, m.LocName(u.First), weight(int(unit)), unitName, free, why, sum, inst, b.String())
+	return target.Errorf(target.Limit, "%s overflow: %s needs %d %s of %d, %s; %d are live at %s, the largest of them: %s; %s",
+		mt.Space, m.LocName(u.First), weight(int(unit)), unitName, free, why, sum, inst, b.String(), try)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -110,7 +111,7 @@ func (p *progress) line(now time.Time, width int) string {
 		if e := j.event; e.Pass != "" {
 			b.WriteString(": ")
 			if e.Total > 0 {
-				fmt.Fprintf(&b, "pass %d/%d ", e.Index+1, e.Total)
+				fmt.Fprintf(&b, "%s %d/%d ", cmp.Or(e.Of, "pass"), e.Index+1, e.Total)
 			}
 			b.WriteString(e.Pass)
 			if e.Insts > 0 {

@@ -27,7 +27,11 @@ func TestProgressLine(t *testing.T) {
 	if got, want := p.line(now, 80), "[0/3] a.onnx: pass 11/17 post_sched, 1234 instructions, 1.5 s (+1)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := p.line(now, 20), "[0/3] a.onnx: pass "; got != want {
+	hear(codegen.Event{Pass: "simulate", Of: "interleaving", Index: 1, Total: 20})
+	if got, want := p.line(now, 80), "[0/3] a.onnx: interleaving 2/20 simulate, 1.5 s (+1)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := p.line(now, 20), "[0/3] a.onnx: inter"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	p.end(0)
