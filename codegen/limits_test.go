@@ -12,6 +12,9 @@ import (
 
 // With SBUF and PSUM shrunk the numbers stay those of the interpreter, and megabytes are spilled.
 func TestSpilling(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a transformer layer, compiled twice for three targets")
+	}
 	for _, c := range []struct {
 		model     string
 		sb, banks int

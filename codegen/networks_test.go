@@ -87,6 +87,9 @@ func matmuls(t *testing.T, model string, words ...string) (n int) {
 
 // Published counts: the projections of a Llama layer.
 func TestMatmulCounts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a program of 80,000 instructions")
+	}
 	if n := matmuls(t, "zoo:llama3-8b?layers=1&seq=2048", "query", "key", "value", "output", "gate", "up", "down"); n != 53248 {
 		t.Errorf("%d matmuls in the projections of a Llama layer, want 53248", n)
 	}
