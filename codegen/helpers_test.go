@@ -11,26 +11,13 @@ import (
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/codegen/neff"
+	"github.com/rosmar-compiler/rosmar/ir/publicdata"
 )
 
 // shared finds a file or folder of the public test data beside the module, and skips the test when there is none.
 func shared(t testing.TB, path ...string) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		p := filepath.Join(append([]string{dir, "shared", "data"}, path...)...)
-		if _, err := os.Stat(p); err == nil {
-			return p
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skipf("no shared/data/%s beside the module", filepath.Join(path...))
-		}
-		dir = up
-	}
+	return publicdata.Path(t, path...)
 }
 
 var targets = []string{"trn1", "trn2", "trn3"}

@@ -3,12 +3,12 @@ package memalloc
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 	"github.com/rosmar-compiler/rosmar/ir/hlo"
+	"github.com/rosmar-compiler/rosmar/ir/publicdata"
 	"github.com/rosmar-compiler/rosmar/ir/sim"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/ir/tile"
@@ -20,25 +20,15 @@ import (
 // hloFile is a published module, skipped where the data is absent.
 func hloFile(t testing.TB, name string) *graph.Graph {
 	t.Helper()
-	dir, err := os.Getwd()
+	data, err := os.ReadFile(publicdata.Path(t, "hlo", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
-		p := filepath.Join(dir, "shared", "data", "hlo", name)
-		if data, err := os.ReadFile(p); err == nil {
-			g := new(graph.Graph)
-			if err := hlo.Read(data, g); err != nil {
-				t.Fatal(err)
-			}
-			return g
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("no shared/data/hlo/" + name + " beside the module")
-		}
-		dir = up
+	g := new(graph.Graph)
+	if err := hlo.Read(data, g); err != nil {
+		t.Fatal(err)
 	}
+	return g
 }
 
 func zooModel(t testing.TB, name string) *graph.Graph {

@@ -14,33 +14,13 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/rosmar-compiler/rosmar/ir/graph"
+	"github.com/rosmar-compiler/rosmar/ir/publicdata"
 )
 
 // dataDir finds the folder of HLO modules beside the module's root, or skips.
 func dataDir(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			tb.Skip("no go.mod above the test")
-		}
-		dir = up
-	}
-	for _, up := range []string{"..", "../.."} {
-		p := filepath.Join(dir, up, "shared", "data", "hlo")
-		if _, err := os.Stat(filepath.Join(p, "MANIFEST.tsv")); err == nil {
-			return p
-		}
-	}
-	tb.Skip("HLO modules (shared/data/hlo) are not beside this checkout")
-	return ""
+	return publicdata.Path(tb, "hlo")
 }
 
 func load(tb testing.TB, path string) []byte {

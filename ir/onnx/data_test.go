@@ -3,31 +3,18 @@ package onnx
 import (
 	"archive/zip"
 	"io"
-	"os"
 	"path/filepath"
 	"sort"
 	"strings"
 	"testing"
+
+	"github.com/rosmar-compiler/rosmar/ir/publicdata"
 )
 
 // dataDir finds the folder with the ONNX test data beside the module, or skips the test.
 func dataDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		p := filepath.Join(dir, "shared", "data", "onnx")
-		if st, err := os.Stat(p); err == nil && st.IsDir() {
-			return p
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("no shared/data/onnx beside the module")
-		}
-		dir = up
-	}
+	return publicdata.Path(t, "onnx")
 }
 
 // testCase is one model with reference tensors.

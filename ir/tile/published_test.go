@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -15,27 +14,14 @@ import (
 
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 	"github.com/rosmar-compiler/rosmar/ir/onnx"
+	"github.com/rosmar-compiler/rosmar/ir/publicdata"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
 // dataDir is the folder of published inputs beside the module.
 func dataDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		p := filepath.Join(dir, "shared", "data")
-		if st, err := os.Stat(p); err == nil && st.IsDir() {
-			return p
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("no shared/data beside the module")
-		}
-		dir = up
-	}
+	return publicdata.Path(t)
 }
 
 type published struct {

@@ -3,11 +3,8 @@ package zoo
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 	"github.com/rosmar-compiler/rosmar/ir/hlo"
 	"github.com/rosmar-compiler/rosmar/ir/onnx"
+	"github.com/rosmar-compiler/rosmar/ir/publicdata"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -55,25 +53,11 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// sharedFile reads a file of the data folder that lies beside the module, or beside a folder around it.
-func sharedFile(path ...string) ([]byte, error) {
-	dir, err := filepath.Abs(".")
-	for err == nil {
-		data, err := os.ReadFile(filepath.Join(append([]string{dir, "shared", "data"}, path...)...))
-		if up := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && up != dir {
-			dir = up
-			continue
-		}
-		return data, err
-	}
-	return nil, err
-}
-
 // TestConfigs holds the tables against the published configurations, where these are at hand.
 func TestConfigs(t *testing.T) {
-	data, err := sharedFile("configs", "models.json")
+	data, err := os.ReadFile(publicdata.Path(t, "configs", "models.json"))
 	if err != nil {
-		t.Skip("the published configurations are not beside the module: ", err)
+		t.Fatal(err)
 	}
 	type config struct {
 		Name       string
