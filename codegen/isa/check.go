@@ -351,12 +351,45 @@ func checkOpcode(c target.Class, g int, in *Inst) error {
 		if in.Mode == 2 && in.Imm0Src == 0 {
 			return target.Errorf(c, "%s: a register pair can be moved from an immediate only", in.Opcode)
 		}
+	case OpIndirectDMA:
+		return checkIndirect(c, g, in)
 	case OpDMAStatic, OpDMADynamic:
 		for _, s := range [2]*DMASide{&in.From, &in.To} {
 			if s.Mode&^(AddrTwoReg|AddrMove) != AddrStatic && s.Mode&^(AddrTwoReg|AddrMove) != AddrDGE &&
 				s.Mode&^(AddrTwoReg|AddrMove) != AddrDGEReg {
 				return target.Errorf(c, "%s: address mode 0x%02X is unknown", in.Opcode, s.Mode)
 			}
+		}
+	}
+	return nil
+}
+
+// checkIndirect: indices and rows lie inside their partitions, on partitions that exist, and elements are whole words.
+func checkIndirect(c target.Class, g int, in *Inst) error {
+	size := in.Count2
+	if size&(size-1) != 0 {
+		return target.Errorf(c, "%s: element bytes %d is not one of 1, 2, 4, 8", in.Opcode, size)
+	}
+	if in.DtSrc != target.Int32 && in.DtSrc != target.Uint32 {
+		return target.Errorf(c, "%s: indices are %s; int32 and uint32 are possible", in.Opcode, in.DtSrc)
+	}
+	for _, s := range [2]struct {
+		name         string
+		addr         uint32
+		align, bytes int64
+	}{{"indices", in.Ptr, 4, 4}, {"data", in.Imm0, int64(size), int64(size) * int64(in.Imm1)}} {
+		p, ok := PlaceOf(s.addr)
+		if !ok {
+			continue // a register word
+		}
+		if int64(p.Off)%s.align != 0 {
+			return target.Errorf(c, "%s: %s address 0x%X is not aligned to %d", in.Opcode, s.name, s.addr, s.align)
+		}
+		if end := int64(p.Off) + s.bytes; end > int64(gens[g].SBBytes) {
+			return target.Errorf(c, "%s: %s takes bytes %d..%d of its partition; SB has 0..%d", in.Opcode, s.name, p.Off, end, gens[g].SBBytes)
+		}
+		if end := p.Partition + int(in.Count); end > 128 {
+			return target.Errorf(c, "%s: %s takes partitions %d..%d of 128", in.Opcode, s.name, p.Partition, end)
 		}
 	}
 	return nil

@@ -116,6 +116,8 @@ func TestEncodeErrors(t *testing.T) {
 	sb := Desc{Addr: SBAddr(0, 0x4000), N: 1, Step: [4]int32{1}, Num: [4]uint32{64}}
 	ps := Desc{Addr: PSUMAddr(0, 0, 0), N: 1, Step: [4]int32{1}, Num: [4]uint32{64}}
 	cp := Inst{Opcode: OpTensorCopy, DtSrc: target.Float32, DtDst: target.Float32, Parts: 128, Src: sb, Dst: sb}
+	gt := Inst{Opcode: OpIndirectDMA, DtSrc: target.Int32, Ptr: SBAddr(0, 0x20), Count: 128, Count1: 1, Imm0: SBAddr(0, 0x4000), Imm1: 64, Imm2: 9,
+		Steps: [4]int32{1, 64}, Count2: 4}
 	mm := Inst{Opcode: OpMatmul, DtSrc: target.BFloat16, DtDst: target.Float32, Rows: 128, Cols: 64, RowGroup: 15, ColGroup: 15,
 		Src: sb, Dst: ps, Flags: 3}
 	for _, c := range []struct {
@@ -157,6 +159,15 @@ func TestEncodeErrors(t *testing.T) {
 		{"x4", 30, mm, func(in *Inst) { in.DtSrc = target.Float8E4M3FNx4 }, "packed type float8_e4m3fn_x4 needs the block-scaled forms"},
 		{"generation", 30, Inst{Opcode: OpExponential}, func(in *Inst) {}, "exponential (0x30) does not exist on CoreV3"},
 		{"named only", 30, Inst{Opcode: OpCustomOp}, func(in *Inst) {}, "has a name but no laid-out form"},
+		{"gather partitions", 20, gt, func(in *Inst) { in.Count = 129 }, "index count 0 129 is outside 1..128"},
+		{"gather columns", 20, gt, func(in *Inst) { in.Count1 = 2 }, "index count 1 2 is outside 1..1"},
+		{"gather beyond 128", 20, gt, func(in *Inst) { in.Ptr = SBAddr(32, 0) }, "indices takes partitions 32..160 of 128"},
+		{"gather into PSUM", 20, gt, func(in *Inst) { in.Imm0 = PSUMAddr(0, 0, 0) }, "must be in SBUF"},
+		{"gather element", 20, gt, func(in *Inst) { in.Count2 = 3 }, "element bytes 3 is not one of 1, 2, 4, 8"},
+		{"gather index type", 20, gt, func(in *Inst) { in.DtSrc = target.Int64 }, "indices are int64; int32 and uint32"},
+		{"gather row", 20, gt, func(in *Inst) { in.Imm1 = 50000 }, "data takes bytes 16384..216384 of its partition; SB has 0..196608"},
+		{"gather alignment", 30, gt, func(in *Inst) { in.Imm0 += 2 }, "data address 0x4002 is not aligned to 4"},
+		{"gather from nothing", 30, gt, func(in *Inst) { in.Imm2 = 0 }, "data count 1 0 is outside 1..2147483647"},
 		{"name", 30, Inst{Opcode: OpDMATrigger}, func(in *Inst) { in.SetName(strings.Repeat("q", 33)) }, "is longer than 31 bytes"},
 		{"empty name", 30, Inst{Opcode: OpDMATrigger}, func(in *Inst) {}, "queue is empty"},
 		{"alpha", 30, Inst{Opcode: OpActivate, Func: target.ActExp, DtSrc: target.Float32, DtSrc1: target.Float32, DtDst: target.Float32, Parts: 1, Src: sb, Dst: sb},

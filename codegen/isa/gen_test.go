@@ -266,6 +266,11 @@ func (q *gen) fix() {
 		if in.Mode == 2 {
 			in.Imm0Src = 1
 		}
+	case OpIndirectDMA:
+		in.DtSrc = rapid.SampledFrom([]target.Dtype{target.Int32, target.Uint32}).Draw(q.t, "index dtype")
+		in.Count2 = rapid.SampledFrom([]uint32{1, 2, 4, 8}).Draw(q.t, "element bytes")
+		in.Imm0 = SBAddr(128-int(in.Count), 8*q.u32(0, 1000, "data"))
+		in.Imm1 = q.u32(1, 16384, "row")
 	case OpDMAStatic, OpDMADynamic:
 		for _, s := range []*DMASide{&in.From, &in.To} {
 			s.Mode = rapid.SampledFrom([]uint8{AddrStatic, AddrDGE, AddrDGEReg | AddrTwoReg, AddrDGE | AddrMove}).Draw(q.t, "mode")

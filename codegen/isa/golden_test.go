@@ -795,15 +795,30 @@ var goldenControl = []golden{
 		3C: 00 02
 		3E: 06 0A`},
 	{"indirect load", all, Inst{Opcode: OpIndirectDMA, DtSrc: i32, Ptr: SBAddr(0, 0x20), Var: 9, VarOff: 64, Count: 128, Count1: 1, Imm0: SBAddr(0, 0x4000),
-		Imm1: 128, Imm2: 1, Steps: [4]int32{2048, 0}, Count2: 2048, Sem: 33, SemInc: 1, Mode: 0}, `
+		Imm1: 1024, Imm2: 50257, Steps: [4]int32{1, 1024}, Count2: 2, Sem: 33, SemInc: 16, Mode: 0, Sync: Sync{WaitMode: WaitGE, WaitSem: 17, Value: 16}}, `
 		00: C4 10
+		04: 05 11 00 00 10 00 00 00  // wait for the indices
 		0C: 20 00 00 00  // index start
 		10: 09 00 00 00 40 00 00 00  // table
 		18: 80 00 00 00 01 00 00 00  // index counts
 		20: 00 40 00 00  // data start
-		24: 00 08 00 00 00 00 00 00  // data steps
-		2C: 80 00 00 00 01 00 00 00  // data counts
-		34: 00 08 00 00  // element bytes
-		38: 21 01        // completion
+		24: 01 00 00 00 00 04 00 00  // data steps: elements of a row, rows
+		2C: 00 04 00 00 51 C4 00 00  // data counts
+		34: 02 00 00 00  // element bytes
+		38: 21 10        // completion
 		3D: 08           // int32 indices`},
+	{"indirect save", all, Inst{Opcode: OpIndirectDMA, DtSrc: target.Uint32, Ptr: SBAddr(64, 0x8000), Var: 0x10203, Count: 3, Count1: 1, Imm0: SBAddr(125, 8),
+		Imm1: 1, Imm2: 7, Steps: [4]int32{1, -3}, Count2: 8, Sem: 255, SemInc: 1, Mode: 1, Wait1Value: 2, UpdateValue: 1}, `
+		00: C4 10
+		0C: 00 80 00 01  // partition 64
+		10: 03 02 01 00 00 00 00 00
+		18: 03 00 00 00 01 00 00 00
+		20: 08 00 F4 01  // partition 125
+		24: 01 00 00 00 FD FF FF FF
+		2C: 01 00 00 00 07 00 00 00
+		34: 08 00 00 00
+		38: FF 01
+		3A: 01 00        // wait value 0
+		3C: 01 09        // save, uint32 indices
+		3E: 02 00        // wait value 1`},
 }
