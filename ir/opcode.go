@@ -229,7 +229,7 @@ var opcodes = [NumOpcodes]OpInfo{
 	OpStreamTranspose:           {"StreamTranspose", eDVE, 1, 1, 1, 1, 0, cElem, 0, 0, 0},
 	OpReadVarAddr:               {"ReadVarAddr", eAny, 0, 1, 1, 1, 0, cDMA, FlagDMA, 0, 0},
 	OpGenericIndirectLoad:       {"GenericIndirectLoad", eAny, 2, -1, 1, 1, 0, cDMA, FlagGeneric | FlagDMA, 0, 0},
-	OpIndirectLoad:              {"IndirectLoad", ePool, 2, 2, 1, 1, 0, cDMA, FlagDMA, 0, 0},
+	OpIndirectLoad:              {"IndirectLoad", ePool, 1, 2, 1, 1, 0, cDMA, FlagDMA, 0, 0},
 	OpGenericIndirectSave:       {"GenericIndirectSave", eAny, 2, -1, 1, 1, 0, cDMA, FlagGeneric | FlagDMA, 0, 0},
 	OpIndirectSave:              {"IndirectSave", ePool, 2, 2, 1, 1, 0, cDMA, FlagDMA | FlagReadsDst, 0, 0},
 	OpIndirectSaveAccumulate:    {"IndirectSaveAccumulate", ePool, 2, 3, 1, 1, 0, cDMA, FlagDMA | FlagReadsDst, 0, 0},

@@ -15,6 +15,11 @@ package ir
 //	Load, Save, DMACopy   src → dst. Elements in pattern order, the two shapes independent, equal counts; on chip the
 //	                      partition axis is the outermost. Types may differ (the ring casts as an engine would).
 //	                      Load: DRAM → SB. Save: SB or PSUM → DRAM. DMACopy: any of DRAM, SB, PSUM to any.
+//	IndirectLoad          table, index [p,1] (second input or index operand) → dst [p, row]. The outermost axis of the table's
+//	                      pattern in DRAM numbers its rows, the other one walks a row: dst[p] = row index[p]. Indices are
+//	                      int32 or uint32 in SB; one outside the rows is an error in the simulators and on the machine.
+//	                      A transfer like Load, owned by Pool: index, rows and destination are touched at any time until
+//	                      it is complete. Types are equal, dst is in SB without gaps and does not meet the index.
 //	Memset                → dst. `constant`: the element's bits in dst's own type.
 //	Iota                  → dst. base + Σ step·index (pattern, outermost first) + channel_multiplier·partition of the pattern.
 //	Activation            x, bias ([p,1] or imm), scale ([p,1] or imm), alpha (imm) → y [, acc [p,1]]. y = func(x·scale +

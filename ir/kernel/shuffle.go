@@ -228,6 +228,46 @@ func IndirectCopy(s *Scratch, out, data, idx *View, valid int) error {
 	return nil
 }
 
+// RowsOf is the row of table that each partition of idx, [p,1], names: what GatherRows reads. An index outside the table
+// fails. The list is valid until the next operation with s.
+func RowsOf(s *Scratch, table, idx *View) ([]int32, error) {
+	const op = "IndirectLoad"
+	err := table.Check(op, "table")
+	if err == nil {
+		err = checkIndex(op, idx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if idx.Elems() != 1 {
+		return nil, target.Errorf(target.User, "%s: index is %s; it must be one a partition", op, idx.shape())
+	}
+	if err := s.rows(op, table, idx, false); err != nil {
+		return nil, err
+	}
+	return s.scratchI, nil
+}
+
+// rows leaves the row of each partition in scratchI, -1 for one to skip.
+func (s *Scratch) rows(op string, table, idx *View, skip bool) error {
+	if cap(s.scratchI) < idx.Parts {
+		s.scratchI = make([]int32, idx.Parts)
+	}
+	s.scratchI = s.scratchI[:idx.Parts]
+	for p := range s.scratchI {
+		u := castInt(target.Int64, idx.Dtype, loadBitsAt(idx.Data, idx.Off+p*idx.PStep, idx.Dtype.Size()))
+		switch {
+		case u < uint64(table.Parts) && u < 1<<31:
+			s.scratchI[p] = int32(u)
+		case skip:
+			s.scratchI[p] = -1
+		default:
+			return target.Errorf(target.User, "%s: index %d of partition %d is out of [0, %d)", op, int64(u), p, table.Parts)
+		}
+	}
+	return nil
+}
+
 // GatherRows is out[p] = table[idx[p]]: the indirect load. The partitions of table are its rows, as many as there are; idx is
 // [p,1]. Types may differ as in Copy. An index outside the table fails before anything is written, or leaves its row of out
 // alone when skip is set.
@@ -302,20 +342,5 @@ func checkRowMove(s *Scratch, op string, rows, table, idx *View, skip bool) erro
 	if idx.Parts != rows.Parts || idx.Elems() != 1 {
 		return target.Errorf(target.User, "%s: index is %s; it must be %d×1", op, idx.shape(), rows.Parts)
 	}
-	if cap(s.scratchI) < rows.Parts {
-		s.scratchI = make([]int32, rows.Parts)
-	}
-	s.scratchI = s.scratchI[:rows.Parts]
-	for p := range s.scratchI {
-		u := castInt(target.Int64, idx.Dtype, loadBitsAt(idx.Data, idx.Off+p*idx.PStep, idx.Dtype.Size()))
-		switch {
-		case u < uint64(table.Parts) && u < 1<<31:
-			s.scratchI[p] = int32(u)
-		case skip:
-			s.scratchI[p] = -1
-		default:
-			return target.Errorf(target.User, "%s: index %d of partition %d is out of [0, %d)", op, int64(u), p, table.Parts)
-		}
-	}
-	return nil
+	return s.rows(op, table, idx, skip)
 }

@@ -23,6 +23,9 @@ func (s *Sim) step(m *ir.Module, i ir.Inst) error {
 	if info.Flags&ir.FlagRegion != 0 {
 		return target.NotSupported(info.Name, "%s cannot be simulated as one instruction; unroll it first", info.Name)
 	}
+	if r.Op == ir.OpIndirectLoad {
+		return s.gather(m, i)
+	}
 	o := &s.ops
 	ins, outs := m.Ins(i), m.Outs(i)
 	if len(ins) > len(o.in) || len(outs) > len(o.out) {

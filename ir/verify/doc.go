@@ -1,6 +1,6 @@
 // Package verify checks modules and repairs nothing. Its checkers share no code with what they check:
 //
-//	Module     legality of every instruction, after any pass                     module.go, operand.go, shape.go
+//	Module     legality of every instruction, after any pass                     module.go, operand.go, shape.go, gather.go
 //	Placement  no two locations that are live at once overlap; bounds, alignment  placement.go
 //	Reads      every read finds the bytes that were written for it                reads.go
 //	Order      accumulation groups and synchronisation in the final order         order.go
@@ -13,7 +13,8 @@
 //     is legal for the partition count and partitions are consecutive.
 //  3. Engine operands fit a wire slot: free axes, int16 steps, uint16 counts, element counts.
 //  4. Memory spaces: a matmul reads SBUF and writes PSUM inside one bank window; a two-input operator has at most one
-//     operand in PSUM; Pool has none; loads, saves and copies move between the spaces of their name.
+//     operand in PSUM; Pool has none; loads, saves and copies move between the spaces of their name. A gather reads rows of
+//     a table in DRAM by one index a partition in SB and writes them to SB, without gaps and not over the indices.
 //  5. Element types: PSUM is written in four-byte types (transposes and bfloat16 by generation excepted); 32-bit floats pair
 //     only with 32-bit floats in a matmul; 64-bit and packed types are only moved.
 //  6. Shapes: elementwise operands have equal partitions and elements; a reduction folds the axes that it names; a matmul's

@@ -34,9 +34,13 @@ func (p *problems) sides(i ir.Inst) (all, ins, outs []side) {
 	return all, all[:r.NIn], all[len(all)-int(r.NOut):]
 }
 
-// checkMove: loads, saves and copies.
+// checkMove: loads, saves, copies and gathers.
 func checkMove(p *problems, i ir.Inst) {
 	r := p.m.Insts.At(i)
+	if r.Op == ir.OpIndirectLoad {
+		checkGather(p, i)
+		return
+	}
 	if r.Op != ir.OpLoad && r.Op != ir.OpSave && r.Op != ir.OpDMACopy {
 		return
 	}

@@ -183,7 +183,7 @@ func gen(t *rapid.T, m *ir.Module) ir.Func {
 		return b.Mem(rapid.SampledFrom(ls).Draw(t, "loc"), target.Uint8, off, ps...)
 	}
 	for range rapid.IntRange(1, 60).Draw(t, "insts") {
-		switch rapid.IntRange(0, 14).Draw(t, "op") {
+		switch rapid.IntRange(0, 15).Draw(t, "op") {
 		case 10, 11, 12:
 			b.Emit(ir.OpDMACopy, target.EngineSP, []ir.Arg{rows()}, []ir.Arg{rows()})
 		case 0:
@@ -205,6 +205,11 @@ func gen(t *rapid.T, m *ir.Module) ir.Func {
 		case 7:
 			if rapid.IntRange(0, 5).Draw(t, "fence") == 0 {
 				b.Emit(ir.OpAllEngineBarrier, target.EngineAll, nil, nil)
+			}
+		case 13: // the index as an input, or as an index operand
+			i := b.Emit(ir.OpIndirectLoad, target.EnginePool, []ir.Arg{mem(dram), chip(sb)}, []ir.Arg{chip(sb)})
+			if r := m.Insts.At(i); rapid.Bool().Draw(t, "index operand") {
+				r.NIn, r.NInd = 1, 1
 			}
 		case 8, 9:
 			n := rapid.IntRange(1, 3).Draw(t, "group")
@@ -264,6 +269,9 @@ func TestAgainstEnumeration(t *testing.T) {
 			at[i] = k
 			reads[i], writes[i] = byteSet{}, byteSet{}
 			for _, a := range m.Ins(i) {
+				touch(&m, a, reads[i])
+			}
+			for _, a := range m.Indices(i) {
 				touch(&m, a, reads[i])
 			}
 			for _, a := range m.Outs(i) {
