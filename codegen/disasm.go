@@ -17,7 +17,7 @@ import (
 
 // Disassemble writes the engine streams of a package as text, one line a bundle: its index, the instruction, its waits and
 // updates; branch targets get a label, DMA triggers the
-// descriptors of their block, and bundles the names that a package with debug names has. It reads any file of this shape, ours or
+// descriptors of their block, gathers of rows the name of their table, and bundles the names that a package with debug names has. It reads any file of this shape, ours or
 // not, as far as it goes: what our strict reader refuses is shown without descriptors and semaphore names, and the reason
 // is the first line. fallback is the generation of a file that does not name its own; nil refuses such a file. engine
 // picks one stream by any of its names, "" takes all.
@@ -153,10 +153,14 @@ func (d *disasm) stream(name string, engine int, stream []byte, descs []neff.Des
 		}
 		d.buf = append(d.buf, '\n')
 		d.flush()
-		if isa.Opcode(b[0]) == isa.OpDMATrigger && d.def != nil {
+		if op := isa.Opcode(b[0]); (op == isa.OpDMATrigger || op == isa.OpIndirectDMA) && d.def != nil {
 			var in isa.Inst
-			if isa.Decode(d.g.Level, b, &in) == nil {
+			switch {
+			case isa.Decode(d.g.Level, b, &in) != nil:
+			case op == isa.OpDMATrigger:
 				d.block(descs, in.Block)
+			default:
+				d.table(in.Var)
 			}
 		}
 		if d.err != nil {
@@ -183,6 +187,13 @@ func (d *disasm) labels(stream []byte) map[uint64]bool {
 		at[in.Target] = true
 	}
 	return at
+}
+
+// table names the variable that a gather takes rows of.
+func (d *disasm) table(id uint32) {
+	if row := d.def.VarByID(id); row != 0 {
+		d.line("        ; rows of %s", d.def.Vars[row].Name)
+	}
 }
 
 // block writes the descriptors of a block. The list is in ascending order of ids.

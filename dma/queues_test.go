@@ -47,6 +47,15 @@ func (p *prog) mem(l ir.Loc, parts int) ir.Arg {
 	return p.b.Mem(l, target.Float32, 0, ir.Pair{Step: 64, Num: uint32(parts)}, ir.Pair{Step: 1, Num: 64})
 }
 
+// index is one int32 on each of parts partitions.
+func (p *prog) index(parts int) ir.Arg {
+	return p.b.Chip(p.sb(128), target.Int32, 0, parts, 0, ir.Pair{Step: 1, Num: 1})
+}
+
+func (p *prog) gather(table, index, out ir.Arg) ir.Inst {
+	return p.b.Emit(ir.OpIndirectLoad, target.EnginePool, []ir.Arg{table, index}, []ir.Arg{out})
+}
+
 func (p *prog) finish(t *testing.T, opt Options) error {
 	t.Helper()
 	p.b.Close()
@@ -94,6 +103,9 @@ func TestTriggerEngines(t *testing.T) {
 			p.b.Emit(ir.OpTensorCopy, target.EngineAct, []ir.Arg{p.tile(p.sb(128), 128)}, []ir.Arg{p.tile(s, 128)})
 			return p.b.Emit(ir.OpSave, target.EngineSP, []ir.Arg{p.tile(s, 128)}, []ir.Arg{p.mem(p.out, 128)})
 		}, target.EngineAct, "qActivationst", 16},
+		{"gather", func(p *prog) ir.Inst {
+			return p.gather(p.mem(p.in, 64), p.index(60), p.tile(p.sb(128), 60))
+		}, target.EnginePool, "qPoolld", 8},
 		{"engine given", func(p *prog) ir.Inst {
 			return p.b.Emit(ir.OpLoad, target.EnginePool, []ir.Arg{p.mem(p.in, 128)}, []ir.Arg{p.tile(p.sb(128), 128)})
 		}, target.EnginePool, "qPoolld", 16},
@@ -167,9 +179,26 @@ func TestCheckRefuses(t *testing.T) {
 			return p.b.Emit(ir.OpDMACopy, target.EngineDMA, []ir.Arg{p.mem(p.in, 64)}, []ir.Arg{p.tile(p.sb(128), 64)},
 				ir.Int(ir.KeyCopyMode, int64(ir.CopyTranspose)))
 		}, target.Unsupported, "Transpose"},
-		{"gather", func(p *prog) ir.Inst {
-			return p.b.Emit(ir.OpIndirectLoad, target.EnginePool, []ir.Arg{p.mem(p.in, 64), p.tile(p.sb(128), 64)}, []ir.Arg{p.tile(p.sb(128), 64)})
-		}, target.Unsupported, "IndirectLoad"},
+		{"gather by floats", func(p *prog) ir.Inst {
+			return p.gather(p.mem(p.in, 64), p.tile(p.sb(128), 64), p.tile(p.sb(128), 64))
+		}, target.User, "have no encoding"},
+		{"gather of a plane", func(p *prog) ir.Inst {
+			return p.gather(p.b.Mem(p.in, target.Float32, 0, ir.Pair{Step: 64, Num: 2}, ir.Pair{Step: 16, Num: 4}, ir.Pair{Step: 1, Num: 16}), p.index(8), p.tile(p.sb(128), 8))
+		}, target.User, "have no encoding"},
+		{"gather by hardware", func(p *prog) ir.Inst {
+			i := p.gather(p.mem(p.in, 64), p.index(8), p.tile(p.sb(128), 8))
+			p.m.SetAttr(i, ir.Int(ir.KeyDGEType, int64(ir.DGEHardware)))
+			return i
+		}, target.Unsupported, "found by software"},
+		{"gather beyond 4 GiB", func(p *prog) ir.Inst {
+			l := p.b.DRAM(p.m.Names.Intern("far"), ir.KindInternal, target.Float32, 64, 64)
+			p.m.Locs.At(l).Flags |= ir.LocAllocated
+			p.m.Locs.At(l).Addr = 1 << 32
+			return p.gather(p.mem(l, 64), p.index(8), p.tile(p.sb(128), 8))
+		}, target.Limit, "from byte 4294967296 on"},
+		{"scatter", func(p *prog) ir.Inst {
+			return p.b.Emit(ir.OpIndirectSave, target.EnginePool, []ir.Arg{p.tile(p.sb(128), 8), p.index(8)}, []ir.Arg{p.mem(p.out, 8)})
+		}, target.Unsupported, "IndirectSave"},
 		{"cast of int64", func(p *prog) ir.Inst {
 			s := p.sb(128)
 			return p.b.Emit(ir.OpLoad, target.EngineDMA, []ir.Arg{p.mem(p.in, 64)},

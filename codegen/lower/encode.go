@@ -24,6 +24,8 @@ func (t *Tail) encode(i ir.Inst, r *ir.InstRow) error {
 	switch r.Op {
 	case ir.OpLoad, ir.OpSave, ir.OpDMACopy:
 		return t.trigger(r)
+	case ir.OpIndirectLoad:
+		return t.indirectLoad(i)
 	case ir.OpMatmult:
 		return t.matmul(i, ins, outs)
 	case ir.OpActivation:

@@ -102,7 +102,7 @@ func (t *Tail) blocksOf(st *Stats) error {
 	for _, b := range m.BlocksOf(t.f) {
 		for _, i := range m.OrderOf(b) {
 			r := m.Insts.At(i)
-			if !r.Op.IsDMA() {
+			if !r.Op.IsDMA() || r.Op == ir.OpIndirectLoad {
 				continue
 			}
 			k := r.Engine.SeqIndex()

@@ -133,6 +133,7 @@ func (p *prog) runnable(t *rapid.T, level int) (out ir.Loc) {
 		m.Locs.At(l).Bank = int8(k)
 		psum = append(psum, l)
 	}
+	ids := place(b.SB(m.Names.Intern("ids"), target.Int32, runParts, 2))
 	full := row(runParts)
 	tile := func(l ir.Loc) ir.Arg { return b.Chip(l, m.Sets.At(m.Locs.At(l).Set).Dtype, 0, runParts, 0, full) }
 	mem := func(l ir.Loc, k int) ir.Arg {
@@ -160,7 +161,21 @@ func (p *prog) runnable(t *rapid.T, level int) (out ir.Loc) {
 		b.Emit(ir.OpSave, dmaEngine, []ir.Arg{tile(tiles[k])}, []ir.Arg{mem(tmp, k)})
 	}
 	for range rapid.IntRange(5, 40).Draw(t, "insts") {
-		switch intn(18) {
+		switch intn(19) {
+		case 18: // rows of the input or of scratch, by indices in a column that may be overwritten right after
+			col := int64(intn(2))
+			at := b.Chip(ids, target.Int32, 0, runParts, col, row(1))
+			b.Emit(ir.OpIota, vector(), nil, []ir.Arg{at}, m.IntsAttr(ir.KeyPattern, 0, 1), ir.Int(ir.KeyBase, int64(intn(runParts))), ir.Int(ir.KeyChannelMultiplier, int64(intn(2))))
+			table, n := in, uint32(inTiles*runParts)
+			if intn(2) == 0 {
+				table, n = tmp, 2*runParts
+			}
+			if h, rows := intn(2), b.Mem(table, f32, int64(intn(8)), ir.Pair{Step: runParts, Num: n - 1}, row(runParts/2)); h == 0 {
+				b.Emit(ir.OpIndirectLoad, target.EnginePool, []ir.Arg{rows, at}, []ir.Arg{b.Chip(pick(tiles), f32, 0, runParts, int64(intn(runParts/2)), row(runParts/2))})
+			} else {
+				i := b.Emit(ir.OpIndirectLoad, target.EnginePool, []ir.Arg{rows, at}, []ir.Arg{b.Chip(pick(tiles), f32, 0, runParts, 0, row(runParts/2))})
+				m.Insts.At(i).NIn, m.Insts.At(i).NInd = 1, 1
+			}
 		case 0:
 			b.Emit(ir.OpLoad, dmaEngine, []ir.Arg{mem(in, intn(inTiles))}, []ir.Arg{tile(pick(tiles))})
 		case 1, 2:

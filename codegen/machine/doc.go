@@ -10,6 +10,7 @@
 //	exec        arithmetic of each opcode, by ir/kernel                          exec.go
 //	control     waits, updates, registers, branches                              control.go
 //	transfer    descriptor blocks in flight                                      transfer.go
+//	gather      gathers of rows in flight, and what Race enters for them         gather.go
 //	step        the seeded interleaving, deadlock                                step.go
 //	Race        happens-before by vector clocks, once a package, without data    race.go, clocks.go, history.go
 //
@@ -18,12 +19,13 @@
 // One goroutine. The actors are five engines and the parts of the transfers in flight; a bundle or a descriptor is atomic, and
 // the order in which actors advance is drawn from a seed, adversarial orders included. They meet only at semaphores and
 // events. A transfer starts any time after its trigger; its parts (maximal runs of descriptors, each ended by one that adds
-// to a semaphore) proceed in any order, a part's descriptors in theirs.
+// to a semaphore) proceed in any order, a part's descriptors in theirs. A gather of rows is one part, which reads its
+// indices when it starts.
 //
 // # What is an error
 //
 //   - reading a byte that nothing wrote in this run; nothing on the wire can ask for an exception
-//   - an operand outside its memory; an opcode on an engine that does not run it; an instruction without an implementation,
+//   - an operand outside its memory; an index outside its table; an opcode on an engine that does not run it; an instruction without an implementation,
 //     by name
 //   - an activation function whose table set is not resident
 //   - a multiply by weights that were not loaded for it

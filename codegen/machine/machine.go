@@ -55,12 +55,15 @@ type Machine struct {
 	asleep  [2][256]uint8 // engines that wait for a semaphore, for an event: one bit each
 	ready   uint8
 	parts   []part
+	gathers []gather // in flight where a part names them; the others are in freeGathers
 	steps   int64
 	stats   Stats
 	ran     bool
 	sched   schedule
 	rowOf   map[string]uint32
 	streams [5][]byte
+
+	freeGathers []uint32
 }
 
 // New makes a machine of a generation that has an instruction set.

@@ -116,6 +116,7 @@ var opTable = [256]opRow{
 	isa.OpBranchHint:     {onAny, isControl},
 	isa.OpGroupReset:     {onAny, isControl},
 	isa.OpDMATrigger:     {onAny, isControl},
+	isa.OpIndirectDMA:    {onPool, isControl}, // its descriptors are made by Pool's software
 	isa.OpReturn:         {onAny, isControl},
 	isa.OpBarrier:        {onAny, isControl},
 	isa.OpCompletion:     {onAny, isControl},

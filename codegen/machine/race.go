@@ -19,7 +19,7 @@ const maxReported = 16
 type Site struct {
 	Engine target.Engine // that made the access, or triggered the transfer
 	PC     int           // bundle index in its stream
-	Block  uint32        // the transfer's descriptor block, 0 for a bundle
+	Block  uint32        // the transfer's descriptor block, 0 for a bundle and for a gather of rows
 	Write  bool
 	Text   string // engine, index, disassembled bundle
 }
@@ -201,6 +201,8 @@ func (r *race) bundle(e int, g *engine) (bool, error) {
 		err = r.access(e, g, row)
 	case in.Opcode == isa.OpDMATrigger:
 		err = r.transfer(e, g)
+	case in.Opcode == isa.OpIndirectDMA:
+		err = r.gather(e, g)
 	case in.Opcode == isa.OpGroupReset:
 		err = target.NotSupported(in.Opcode.String(), "semaphores that are reset are not checked for races")
 	case in.Opcode == isa.OpBranch && r.trace[e] == nil:
@@ -262,6 +264,30 @@ func (r *race) transfer(e int, g *engine) error {
 			by += int64(d.SemInc)
 		}
 	}
+	if err := r.inFlight(e, s, by); err != nil {
+		return err
+	}
+	h := &r.hist
+	var from, to access
+	for i := range descs {
+		if err := r.layout.bindDescriptor(&descs[i], &from, &to); err != nil {
+			return &placed{"block " + itoa(int(b.id)) + " descriptor " + itoa(i), err}
+		}
+		if r.layout.constant(to.space) {
+			return target.Errorf(target.User, "block %d writes %s, which is read only", b.id, r.layout.name(to.space))
+		}
+		h.record(&from)
+		h.record(&to)
+		if descs[i].SemInc > 0 {
+			h.now.part++
+		}
+	}
+	return nil
+}
+
+// inFlight makes what the history records next a transfer that engine e starts now and that adds by to semaphore s of a ring when
+// it is complete. What the transfer follows is what its engine knows.
+func (r *race) inFlight(e int, s uint8, by int64) error {
 	c := &r.clocks
 	if err := c.own(s, semSlot, e); err != nil {
 		return err
@@ -283,20 +309,6 @@ func (r *race) transfer(e int, g *engine) error {
 	h := &r.hist
 	h.now = epoch{clock: clock, thread: thread}
 	h.engine, h.know = uint16(e), &c.know[e]
-	var from, to access
-	for i := range descs {
-		if err := r.layout.bindDescriptor(&descs[i], &from, &to); err != nil {
-			return &placed{"block " + itoa(int(b.id)) + " descriptor " + itoa(i), err}
-		}
-		if r.layout.constant(to.space) {
-			return target.Errorf(target.User, "block %d writes %s, which is read only", b.id, r.layout.name(to.space))
-		}
-		h.record(&from)
-		h.record(&to)
-		if descs[i].SemInc > 0 {
-			h.now.part++
-		}
-	}
 	return nil
 }
 
@@ -341,7 +353,11 @@ func (r *race) siteOf(e int, clock uint32, write, transfer bool) Site {
 		if isa.Decode(g.level, (*isa.Bundle)(g.stream[pc*isa.BundleSize:]), &in) == nil {
 			s.Block = in.Block
 		}
-		s.Text = "block " + itoa(int(s.Block)) + " of " + s.Text
+		what := "block " + itoa(int(s.Block)) + " of "
+		if in.Opcode == isa.OpIndirectDMA {
+			what = "rows of "
+		}
+		s.Text = what + s.Text
 	}
 	return s
 }

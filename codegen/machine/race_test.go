@@ -392,6 +392,24 @@ func TestRaceAgreesWithSearch(t *testing.T) {
 					a.wait(e, uint8(s), uint32(m.cum[s][k]))
 					add(e, []int{m.sems[s][k]})
 				}
+				if e == pool && rapid.Bool().Draw(rt, "gather") {
+					in := isa.Inst{Opcode: isa.OpIndirectDMA, DtSrc: target.Int32, Count: uint32(rapid.IntRange(1, 40).Draw(rt, "indices")), Count1: 1, Var: scratch, Count2: 4,
+						VarOff: 4 * uint32(rapid.IntRange(0, 16).Draw(rt, "at")), Imm1: uint32(rapid.IntRange(1, 3).Draw(rt, "row")), Imm2: uint32(rapid.IntRange(1, 8).Draw(rt, "rows")),
+						Steps: [4]int32{int32(rapid.IntRange(1, 2).Draw(rt, "step")), int32(rapid.IntRange(0, 5).Draw(rt, "pitch"))}, Sem: uint8(s), SemInc: 3}
+					in.Ptr = isa.SBAddr(rapid.IntRange(0, 80).Draw(rt, "partition"), 0x4FF0+4*uint32(rapid.IntRange(0, 12).Draw(rt, "index")))
+					in.Imm0 = isa.SBAddr(rapid.IntRange(0, 80).Draw(rt, "partition"), 0x4FF0+4*uint32(rapid.IntRange(0, 12).Draw(rt, "data")))
+					a.emit(e, in)
+					trigger := add(e, nil)
+					n := add(-1, []int{trigger})
+					var q gather
+					var regs [64]uint32
+					if err := l.bindGather(&q, &in, &regs); err != nil {
+						rt.Fatal(err)
+					}
+					m.nodes[n].acc = []access{q.index, q.table, q.to}
+					update(s, n, 3)
+					continue
+				}
 				from, to := side(rapid.Bool().Draw(rt, "from chip")), side(rapid.Bool().Draw(rt, "to chip"))
 				to.Size[0], to.Size[1] = from.Size[0], from.Size[1]
 				if to.Step[1] < int64(to.Size[0]) && to.Step[1] > 0 {

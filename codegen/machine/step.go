@@ -149,6 +149,7 @@ func (m *Machine) restart() {
 	clear(m.events[:])
 	m.asleep = [2][256]uint8{}
 	m.parts, m.steps, m.stats = m.parts[:0], 0, Stats{}
+	m.gathers, m.freeGathers = m.gathers[:0], m.freeGathers[:0]
 }
 
 // advanceAll moves actors until all engines have halted and all transfers are complete.
@@ -248,6 +249,8 @@ func (m *Machine) control(e int, g *engine) error {
 		m.units[e].table = in.Set
 	case isa.OpDMATrigger:
 		return m.trigger(e, g)
+	case isa.OpIndirectDMA:
+		return m.gather(e, g)
 	case isa.OpGroupReset:
 		for s := range m.sems {
 			if in.Mode == isa.ResetRange && s >= int(in.SemFirst) && s <= int(in.SemLast) ||

@@ -12,6 +12,7 @@ type part struct {
 	engine   uint8
 	pc       uint32 // of the trigger
 	next, hi uint32 // descriptors to do
+	gather   uint32 // 1 + place in gathers of one that has no descriptors
 }
 
 // trigger puts the parts of the block of the decoded DMATrigger in flight.
@@ -23,7 +24,7 @@ func (m *Machine) trigger(e int, g *engine) error {
 	lo := b.lo
 	for i := b.lo; i < b.hi; i++ {
 		if g.descs[i].SemInc > 0 || i+1 == b.hi {
-			m.parts = append(m.parts, part{uint8(e), uint32(g.pc), lo, i + 1})
+			m.parts = append(m.parts, part{engine: uint8(e), pc: uint32(g.pc), next: lo, hi: i + 1})
 			lo = i + 1
 		}
 	}
@@ -44,10 +45,18 @@ func (l *layout) triggered(g *engine) (block, error) {
 	return b, nil
 }
 
-// advance moves one descriptor of part k and reports whether that was its last.
+// advance moves one descriptor of part k, or all rows of a gather, and reports whether that was its last.
 func (m *Machine) advance(k int) (bool, error) {
 	p := &m.parts[k]
 	g := &m.engines[p.engine]
+	if p.gather != 0 {
+		if err := m.moveRows(&m.gathers[p.gather-1]); err != nil {
+			return false, &target.Error{Class: target.ClassOf(err), Subject: subject(err), Err: &placed{g.where(int(p.pc)), err}}
+		}
+		m.freeGathers = append(m.freeGathers, p.gather-1)
+		m.land(k)
+		return true, nil
+	}
 	d := &g.descs[p.next]
 	if err := m.move(d); err != nil {
 		i := p.next
@@ -64,10 +73,15 @@ func (m *Machine) advance(k int) (bool, error) {
 	if p.next < p.hi {
 		return false, nil
 	}
+	m.land(k)
+	return true, nil
+}
+
+// land takes part k, which is complete, out of those in flight.
+func (m *Machine) land(k int) {
 	last := len(m.parts) - 1
 	m.parts[k] = m.parts[last]
 	m.parts = m.parts[:last]
-	return true, nil
 }
 
 // bindDescriptor makes the two accesses of a descriptor.

@@ -136,6 +136,15 @@ func (d *Def) VarRow(name string) uint32 {
 	return 0
 }
 
+// VarByID finds a variable by id in a table that is in order of ids, as Read gives it; 0 = none.
+func (d *Def) VarByID(id uint32) uint32 {
+	i, ok := slices.BinarySearchFunc(d.Vars[1:], id, func(v Var, id uint32) int { return cmp.Compare(v.ID, id) })
+	if !ok {
+		return 0
+	}
+	return uint32(i) + 1
+}
+
 // names maps each name to its row and refuses doubles; n rows, row 0 reserved.
 func names(what string, n int, name func(int) string) (map[string]uint32, error) {
 	m := make(map[string]uint32, n)
