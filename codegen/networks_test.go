@@ -59,7 +59,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// matmuls counts the matmuls of a model whose operator name ends in one of words.
+// matmuls counts the matmuls of a model whose operator name ends in one of words; all without words.
 func matmuls(t *testing.T, model string, words ...string) (n int) {
 	t.Helper()
 	o := NewOptions()
@@ -71,6 +71,10 @@ func matmuls(t *testing.T, model string, words ...string) (n int) {
 	for b := range w.m.Blocks.All() {
 		for _, i := range w.m.OrderOf(b) {
 			if !w.m.Insts.At(i).Op.Is(ir.FlagMatmul) || w.m.AttrBool(i, ir.KeyIsTranspose) {
+				continue
+			}
+			if len(words) == 0 {
+				n++
 				continue
 			}
 			src := w.m.Names.String(w.m.Source.Get(i))
@@ -85,12 +89,15 @@ func matmuls(t *testing.T, model string, words ...string) (n int) {
 	return n
 }
 
-// Published counts: the projections of a Llama layer.
+// Published counts: the projections of a Llama layer; the convolutions of ResNet-50 and its classifier.
 func TestMatmulCounts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a program of 80,000 instructions")
 	}
 	if n := matmuls(t, "zoo:llama3-8b?layers=1&seq=2048", "query", "key", "value", "output", "gate", "up", "down"); n != 53248 {
 		t.Errorf("%d matmuls in the projections of a Llama layer, want 53248", n)
+	}
+	if n, c := matmuls(t, "zoo:resnet50"), matmuls(t, "zoo:resnet50", "classifier"); n-c != 1986 || c != 32 {
+		t.Errorf("%d matmuls in the convolutions of ResNet-50 and %d in its classifier, want 1986 and 32", n-c, c)
 	}
 }

@@ -11,13 +11,17 @@ import (
 // convTiles is the operands of the convolution that the current unit starts from. Input channels lie on partitions, each
 // with its padded map; a tap of the window is an access pattern on the map, and no data is copied for it.
 //
+// Few input channels would leave most of the array idle: the window's positions along one axis are stacked on partitions as
+// well, each with the rows of the map that it meets, so that a product folds them all and taps remain over the other axes.
+//
 // Groups are packed: pack of them share one product whose stationary operand is block diagonal. A group of one input channel
 // is no product: the Vector engine multiplies and adds each tap.
 type convTiles struct {
 	spans     []span // images and spatial axes, in the order of the domain
 	tap       []axis // the window in the weights, an axis a span: positions, step
 	taps      int64
-	ci, co    int64 // channels of a group
+	ci, co    int64 // contracted rows and output channels of a group; rows are the input channels, times those of stack
+	stack     stacked
 	pack      int64
 	kt        int64 // tiles of input channels
 	depthwise bool
@@ -27,6 +31,131 @@ type convTiles struct {
 	stays     *reached           // maps that stay in SBUF
 	bytes     int64              // a partition, of maps and weights
 	weights   map[int64][]ir.Loc // by first row of the tile, one a K tile
+}
+
+// fewChannels is the most input channels whose window is stacked. Above it, or beyond 128 partitions, the copies that stacking
+// takes, one transfer a position, cost more than the matmuls that it saves.
+const fewChannels = 8
+
+// stacked is the window axis that lies on partitions beside the channels. Its span is then the outputs themselves: a window of
+// one position, one step apart.
+type stacked struct {
+	on   bool
+	span int // of convTiles.spans
+	w    graph.Window
+	wmem int64 // from one position to the next in the weights
+}
+
+// stackWindow chooses the axis with the most positions that fit.
+func (c *convTiles) stackWindow(info *convInfo) {
+	c.stack = stacked{}
+	if info.groups != 1 || c.ci > fewChannels {
+		return
+	}
+	best := int64(1)
+	for i := range c.spans {
+		if w := &c.spans[i].w; w.Size > best && w.Size*c.ci <= 128 && w.LhsDilate == 1 {
+			c.stack = stacked{on: true, span: i, w: *w, wmem: c.tap[i].mem}
+			best = w.Size
+		}
+	}
+	if !c.stack.on {
+		return
+	}
+	c.spans[c.stack.span].w = graph.Window{Size: 1, Stride: 1, LhsDilate: 1, RhsDilate: 1}
+	c.tap[c.stack.span] = axis{n: 1}
+	c.taps /= best
+	c.ci *= best
+}
+
+// loadStacked makes the map of a chunk with the rows of each window position on partitions of its own.
+func (l *lowering) loadStacked(info *convInfo) mapTile {
+	c := &l.ct
+	k := &c.stack
+	x := &info.x
+	r := l.vals.At(x.root)
+	s := &c.spans[k.span]
+	ch := info.x.dims[1]
+	size := c.spans[0].pitch * c.spans[0].len
+	loc := l.sb(l.tileName(r.src), r.dt, int(c.ci), size)
+
+	// The other axes are the same for all positions.
+	var free [maxRank]axis
+	var first [maxRank]int64
+	chip, whole := int64(0), true
+	for i := range c.spans {
+		o := &c.spans[i]
+		o.walk = o.pitch
+		if i == k.span {
+			continue
+		}
+		start := o.o0*o.w.Stride - o.w.PadLow
+		q0 := max(0, ceilDiv(start, o.w.LhsDilate))
+		q1 := min(o.n-1, floorDiv(start+o.len-1, o.w.LhsDilate))
+		free[i] = axis{n: max(0, q1-q0+1), mem: o.mem, chip: o.w.LhsDilate * o.pitch}
+		first[i] = q0
+		chip += (q0*o.w.LhsDilate - start) * o.pitch
+		whole = whole && free[i].n == o.len
+	}
+	// Outputs [h0, h1] of position i meet the operand.
+	bounds := func(i int64) (h0, h1, at int64) {
+		at = s.o0*k.w.Stride + i*k.w.RhsDilate - k.w.PadLow
+		return max(0, ceilDiv(-at, k.w.Stride)), min(s.on-1, floorDiv(s.n-1-at, k.w.Stride)), at
+	}
+	for i := range k.w.Size {
+		h0, h1, _ := bounds(i)
+		whole = whole && h0 == 0 && h1 == s.on-1
+	}
+	if !whole {
+		l.memset(l.cols(loc, r.dt, c.ci, 0, size), 0)
+	}
+	for i := range k.w.Size {
+		h0, h1, at := bounds(i)
+		f := free
+		f[k.span] = axis{n: max(0, h1-h0+1), mem: k.w.Stride * s.mem, chip: s.pitch}
+		q := first
+		q[k.span] = at + h0*k.w.Stride
+		if slices.ContainsFunc(f[:len(c.spans)], func(a axis) bool { return a.n == 0 }) {
+			continue
+		}
+		l.stackRow(info, f[:len(c.spans)], q[:len(c.spans)], side{loc: loc, dt: r.dt, start: i * ch, off: chip + h0*s.pitch})
+	}
+	return mapTile{loc, 0}
+}
+
+// stackRow moves the positions from first on along the axes free to the partitions of one window position: from DRAM, or from
+// where the operand stays.
+func (l *lowering) stackRow(info *convInfo, free []axis, first []int64, to side) {
+	c := &l.ct
+	x := &info.x
+	ch := x.dims[1]
+	if c.stays == nil {
+		off := x.off
+		for i := range free {
+			off += first[i] * c.spans[i].mem
+		}
+		l.transfer(load, l.homeOf(x.root), to.dt, off, []axis{{n: ch, mem: x.step[1]}}, 0, ch, free, to)
+		return
+	}
+	res := l.staysAt(x.root)
+	off := c.stays.off + c.stays.tile0*res.tile
+	var from, into []ir.Pair
+	for i := range free {
+		step := c.stays.step[i]
+		off += first[i] * step
+		if i == c.stack.span {
+			step *= c.stack.w.Stride
+		}
+		if free[i].n > 1 {
+			from = append(from, ir.Pair{Step: int32(step), Num: uint32(free[i].n)})
+			into = append(into, ir.Pair{Step: int32(free[i].chip), Num: uint32(free[i].n)})
+		}
+	}
+	if len(from) == 0 {
+		from, into = []ir.Pair{{Step: 1, Num: 1}}, []ir.Pair{{Step: 1, Num: 1}}
+	}
+	l.emit(ir.OpDMACopy, target.EngineSP, []ir.Arg{l.chip(res.loc, to.dt, 0, int(ch), off, from...)},
+		[]ir.Arg{l.chip(to.loc, to.dt, int(to.start), int(ch), to.off, into...)})
 }
 
 // startConv gives the width of a chunk and the height of a tile.
@@ -57,6 +186,7 @@ func (l *lowering) startConv(u *unit, width int64) (int64, int64) {
 	c.ci, c.co = info.w.dims[0], info.w.dims[1]/info.groups
 	c.kt = (c.ci + 127) / 128
 	c.splat = l.isSplat(&info.w)
+	c.stackWindow(info)
 	c.depthwise = c.ci == 1 && info.groups > 1
 	height := int64(128)
 	c.pack = 1
@@ -133,6 +263,10 @@ func (l *lowering) convChunk(t *tile, fresh bool) {
 		c.maps = append(c.maps, l.loadMap(x.root, off, part, t.p0, t.pn, c.spans, 0, stays))
 		return
 	}
+	if c.stack.on {
+		c.maps = append(c.maps, l.loadStacked(info))
+		return
+	}
 	first, n := c.inputRow(t)
 	part := []axis{{n: x.dims[1], mem: x.step[1]}}
 	for k := int64(0); k < n; k += 128 {
@@ -164,7 +298,11 @@ func (l *lowering) convWeights(t *tile) []ir.Loc {
 		locs = append(locs, loc)
 		h := l.homeOf(w.root)
 		if c.pack == 1 {
-			l.transfer(load, h, r.dt, w.off+t.p0*w.step[1], []axis{{n: c.ci, mem: w.step[0]}}, k, parts, c.tapAxes(w, t.pn, t.pn), side{loc: loc, dt: r.dt})
+			part := []axis{{n: c.ci, mem: w.step[0]}}
+			if c.stack.on {
+				part = []axis{{n: c.stack.w.Size, mem: c.stack.wmem}, {n: info.x.dims[1], mem: w.step[0]}}
+			}
+			l.transfer(load, h, r.dt, w.off+t.p0*w.step[1], part, k, parts, c.tapAxes(w, t.pn, t.pn), side{loc: loc, dt: r.dt})
 			continue
 		}
 		l.memset(l.cols(loc, r.dt, parts, 0, c.taps*t.pn), 0)

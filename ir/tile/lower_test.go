@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/graph"
 )
 
@@ -70,6 +71,8 @@ func TestConv(t *testing.T) {
 		{"1d", []int64{2, 4, 600}, []int64{3, 4, 5}, []graph.Window{win(5, 1, 2, 2, 1, 1)}, 1, false},
 		{"3d", []int64{1, 3, 5, 6, 7}, []int64{4, 3, 2, 3, 2}, []graph.Window{win(2, 1, 0, 1, 1, 1), win(3, 2, 1, 1, 1, 1), win(2, 1, 0, 0, 1, 2)}, 1, false},
 		{"large", []int64{1, 3, 60, 61}, []int64{5, 3, 7, 7}, []graph.Window{win(7, 2, 3, 3, 1, 1), win(7, 2, 3, 3, 1, 1)}, 1, false},
+		{"image wide", []int64{2, 1, 9, 50}, []int64{5, 1, 2, 11}, []graph.Window{win(2, 1, 0, 1, 1, 1), win(11, 3, 7, 2, 1, 2)}, 1, false},
+		{"image tall", []int64{1, 3, 40, 9}, []int64{130, 3, 5, 2}, []graph.Window{win(5, 4, 9, 30, 1, 1), win(2, 1, 3, 0, 2, 1)}, 1, false},
 		{"groups", []int64{1, 6, 8, 8}, []int64{9, 2, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 1, 1, 1, 1, 1)}, 3, false},
 		{"groups packed", []int64{1, 160, 4, 4}, []int64{80, 8, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 1, 1, 1, 1, 1)}, 20, false},
 		{"groups wide", []int64{1, 300, 4, 4}, []int64{280, 150, 1, 1}, []graph.Window{win(1, 1, 0, 0, 1, 1), win(1, 1, 0, 0, 1, 1)}, 2, false},
@@ -86,6 +89,26 @@ func TestConv(t *testing.T) {
 				}), Options{})
 			}
 		})
+	}
+}
+
+// Few channels that an earlier operator leaves in SBUF are stacked from there.
+func TestStackedResident(t *testing.T) {
+	for _, d := range []graph.Dtype{graph.F32, graph.BF16} {
+		g := model(t, func(b *B) []N {
+			x, v, w := b.Param("x", d, 2, 20, 9, 8), b.Param("v", d, 3, 20, 1, 1), b.Param("w", d, 7, 3, 3, 3)
+			one, three := win(1, 1, 0, 0, 1, 1), win(3, 2, 1, 1, 1, 1)
+			y := b.Unary(graph.OpTanh, b.Conv(x, v, []graph.Window{one, one}, 1))
+			return []N{b.Conv(y, w, []graph.Window{three, three}, 1)}
+		})
+		agree(t, g, Options{})
+		lo, err := lowerFor(g, gens()[1], Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := lo.stats.ByOpcode[ir.OpDMACopy]; n != 3 {
+			t.Errorf("%d copies on chip, want one for each of 3 rows of the window", n)
+		}
 	}
 }
 
@@ -220,7 +243,11 @@ func TestMatmulCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := ceil(c.co, 128) * ceil(c.h, min(512/c.h, c.h)) * ceil(c.ci, 128) * c.k * c.k; lo.stats.Matmuls != want {
+		rows := c.k // of the window: stacked on partitions when there are few channels
+		if c.ci <= fewChannels {
+			rows = 1
+		}
+		if want := ceil(c.co, 128) * ceil(c.h, min(512/c.h, c.h)) * ceil(c.ci, 128) * rows * c.k; lo.stats.Matmuls != want {
 			t.Errorf("%+v: %d matmuls, want %d", c, lo.stats.Matmuls, want)
 		}
 	}
