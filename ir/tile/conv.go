@@ -37,33 +37,44 @@ type convTiles struct {
 // takes, one transfer a position, cost more than the matmuls that it saves.
 const fewChannels = 8
 
-// stacked is the window axis that lies on partitions beside the channels. Its span is then the outputs themselves: a window of
-// one position, one step apart.
+// stacked is the window axis that lies on partitions beside the channels: position i on partitions i·channels. Positions that
+// meet the same rows of the operand, only for later outputs, hold the same data shifted: the first fresh of them are loaded,
+// with extra rows at the end, and the others copied from those on chip.
 type stacked struct {
-	on   bool
-	span int // of convTiles.spans
-	w    graph.Window
-	wmem int64 // from one position to the next in the weights
+	on    bool
+	span  int // of convTiles.spans; as a span it is the outputs and the extra rows, one step apart
+	w     graph.Window
+	wmem  int64 // from one position to the next in the weights
+	fresh int64
 }
+
+// shift is the outputs by which position i is ahead of the one that it is copied from.
+func (k *stacked) shift(i int64) int64 { return (i - i%k.fresh) * k.w.RhsDilate / k.w.Stride }
 
 // stackWindow chooses the axis with the most positions that fit.
 func (c *convTiles) stackWindow(info *convInfo) {
 	c.stack = stacked{}
+	k := &c.stack
 	if info.groups != 1 || c.ci > fewChannels {
 		return
 	}
 	best := int64(1)
 	for i := range c.spans {
 		if w := &c.spans[i].w; w.Size > best && w.Size*c.ci <= 128 && w.LhsDilate == 1 {
-			c.stack = stacked{on: true, span: i, w: *w, wmem: c.tap[i].mem}
+			*k = stacked{on: true, span: i, w: *w, wmem: c.tap[i].mem}
 			best = w.Size
 		}
 	}
-	if !c.stack.on {
+	if !k.on {
 		return
 	}
-	c.spans[c.stack.span].w = graph.Window{Size: 1, Stride: 1, LhsDilate: 1, RhsDilate: 1}
-	c.tap[c.stack.span] = axis{n: 1}
+	g, r := k.w.Stride, k.w.RhsDilate
+	for r != 0 {
+		g, r = r, g%r
+	}
+	k.fresh = min(best, k.w.Stride/g)
+	c.spans[k.span].w = graph.Window{Size: 1 + k.shift(best-1), Stride: 1, LhsDilate: 1, RhsDilate: 1}
+	c.tap[k.span] = axis{n: 1}
 	c.taps /= best
 	c.ci *= best
 }
@@ -72,14 +83,13 @@ func (c *convTiles) stackWindow(info *convInfo) {
 func (l *lowering) loadStacked(info *convInfo) mapTile {
 	c := &l.ct
 	k := &c.stack
-	x := &info.x
-	r := l.vals.At(x.root)
+	r := l.vals.At(info.x.root)
 	s := &c.spans[k.span]
 	ch := info.x.dims[1]
 	size := c.spans[0].pitch * c.spans[0].len
 	loc := l.sb(l.tileName(r.src), r.dt, int(c.ci), size)
 
-	// The other axes are the same for all positions.
+	// The walk of a fresh position: the same for all along the other axes.
 	var free [maxRank]axis
 	var first [maxRank]int64
 	chip, whole := int64(0), true
@@ -97,28 +107,36 @@ func (l *lowering) loadStacked(info *convInfo) mapTile {
 		chip += (q0*o.w.LhsDilate - start) * o.pitch
 		whole = whole && free[i].n == o.len
 	}
-	// Outputs [h0, h1] of position i meet the operand.
+	// Rows [h0, h1] of position i exist; row 0 is element at of the operand.
 	bounds := func(i int64) (h0, h1, at int64) {
 		at = s.o0*k.w.Stride + i*k.w.RhsDilate - k.w.PadLow
-		return max(0, ceilDiv(-at, k.w.Stride)), min(s.on-1, floorDiv(s.n-1-at, k.w.Stride)), at
+		return max(0, ceilDiv(-at, k.w.Stride)), min(s.len-1, floorDiv(s.n-1-at, k.w.Stride)), at
 	}
-	for i := range k.w.Size {
+	for i := range k.fresh {
 		h0, h1, _ := bounds(i)
-		whole = whole && h0 == 0 && h1 == s.on-1
+		whole = whole && h0 == 0 && h1 == s.len-1
 	}
 	if !whole {
-		l.memset(l.cols(loc, r.dt, c.ci, 0, size), 0)
+		l.memset(l.cols(loc, r.dt, k.fresh*ch, 0, size), 0)
 	}
-	for i := range k.w.Size {
+	for i := range k.fresh {
 		h0, h1, at := bounds(i)
-		f := free
-		f[k.span] = axis{n: max(0, h1-h0+1), mem: k.w.Stride * s.mem, chip: s.pitch}
-		q := first
-		q[k.span] = at + h0*k.w.Stride
-		if slices.ContainsFunc(f[:len(c.spans)], func(a axis) bool { return a.n == 0 }) {
-			continue
+		free[k.span] = axis{n: max(0, h1-h0+1), mem: k.w.Stride * s.mem, chip: s.pitch}
+		first[k.span] = at + h0*k.w.Stride
+		if !slices.ContainsFunc(free[:len(c.spans)], func(a axis) bool { return a.n == 0 }) {
+			l.stackRow(info, free[:len(c.spans)], first[:len(c.spans)], side{loc: loc, dt: r.dt, start: i * ch, off: chip + h0*s.pitch})
 		}
-		l.stackRow(info, f[:len(c.spans)], q[:len(c.spans)], side{loc: loc, dt: r.dt, start: i * ch, off: chip + h0*s.pitch})
+	}
+	var pairs []ir.Pair
+	for i := range k.span {
+		if o := &c.spans[i]; o.len > 1 {
+			pairs = append(pairs, ir.Pair{Step: int32(o.pitch), Num: uint32(o.len)})
+		}
+	}
+	pairs = append(pairs, ir.Pair{Step: 1, Num: uint32(s.on * s.pitch)})
+	for i := k.fresh; i < k.w.Size; i++ {
+		from := l.chip(loc, r.dt, int(i%k.fresh*ch), int(ch), k.shift(i)*s.pitch, pairs...)
+		l.emit(ir.OpDMACopy, target.EngineSP, []ir.Arg{from}, []ir.Arg{l.chip(loc, r.dt, int(i*ch), int(ch), 0, pairs...)})
 	}
 	return mapTile{loc, 0}
 }

@@ -72,6 +72,7 @@ func TestConv(t *testing.T) {
 		{"3d", []int64{1, 3, 5, 6, 7}, []int64{4, 3, 2, 3, 2}, []graph.Window{win(2, 1, 0, 1, 1, 1), win(3, 2, 1, 1, 1, 1), win(2, 1, 0, 0, 1, 2)}, 1, false},
 		{"large", []int64{1, 3, 60, 61}, []int64{5, 3, 7, 7}, []graph.Window{win(7, 2, 3, 3, 1, 1), win(7, 2, 3, 3, 1, 1)}, 1, false},
 		{"image wide", []int64{2, 1, 9, 50}, []int64{5, 1, 2, 11}, []graph.Window{win(2, 1, 0, 1, 1, 1), win(11, 3, 7, 2, 1, 2)}, 1, false},
+		{"image spread", []int64{2, 2, 31, 20}, []int64{5, 2, 6, 2}, []graph.Window{win(6, 4, 7, 5, 1, 6), win(2, 1, 0, 1, 1, 1)}, 1, false},
 		{"image tall", []int64{1, 3, 40, 9}, []int64{130, 3, 5, 2}, []graph.Window{win(5, 4, 9, 30, 1, 1), win(2, 1, 3, 0, 2, 1)}, 1, false},
 		{"groups", []int64{1, 6, 8, 8}, []int64{9, 2, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 1, 1, 1, 1, 1)}, 3, false},
 		{"groups packed", []int64{1, 160, 4, 4}, []int64{80, 8, 3, 3}, []graph.Window{win(3, 1, 1, 1, 1, 1), win(3, 1, 1, 1, 1, 1)}, 20, false},
