@@ -119,14 +119,14 @@ func colourDRAM(w *Worker) error {
 
 func rotatePSUM(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error {
-		w.countMoved(rotate.PSUM(w.m, f, &w.rotate, w.memOptions()))
+		w.countMoved(rotate.PSUM(w.m, f, &w.rotate, &w.alloc, w.memOptions()))
 		return nil
 	})
 }
 
 func rotateSB(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error {
-		w.countMoved(rotate.SB(w.m, f, &w.rotate, w.memOptions()))
+		w.countMoved(rotate.SB(w.m, f, &w.rotate, &w.alloc, w.memOptions()))
 		return nil
 	})
 }

@@ -46,8 +46,8 @@ func TestRotateRandomPrograms(t *testing.T) {
 		}
 		var fixed verify.Fixed
 		fixed.Remember(m)
-		moved += rotate.PSUM(m, f, &rw, opt).Moved
-		moved += rotate.SB(m, f, &rw, opt).Moved
+		moved += rotate.PSUM(m, f, &rw, &ws, opt).Moved
+		moved += rotate.SB(m, f, &rw, &ws, opt).Moved
 		if err := fixed.Check(m); err != nil {
 			t.Fatal(err)
 		}

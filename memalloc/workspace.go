@@ -74,6 +74,16 @@ func (ws *Workspace) segments() {
 	}
 }
 
+// Interference numbers the units of a space in order of first definition, placed or not, and says which are live together. Both
+// stand in the workspace until its next use; rotation borrows it, since allocators and rotations take turns.
+func (ws *Workspace) Interference(m *ir.Module, f ir.Func, space target.Space, by ssa.Grouping) ([]ssa.Unit, *regalloc.Graph) {
+	ws.lin.Build(m, f)
+	ws.ranges.Build(m, &ws.lin, space, by, nil)
+	ws.segments()
+	ws.solver.Graph.Build(len(ws.ranges.Units), ws.segs)
+	return ws.ranges.Units, &ws.solver.Graph
+}
+
 // Report adds the bytes of the workspace to r.
 func (ws *Workspace) Report(r *arena.Report) {
 	r.Add("ssa.linear", ws.lin.Points(), ws.lin.Bytes())

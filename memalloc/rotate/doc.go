@@ -1,8 +1,8 @@
 // Package rotate spreads what is already placed over the memory, so that what comes next does not have to wait for the place
 // of what was before.
 //
-//	PSUM(m, f, ws, opt)   banks                   psum.go
-//	SB(m, f, ws, opt)     bytes within a band     sb.go
+//	PSUM(m, f, ws, alloc, opt)   banks                   psum.go
+//	SB(m, f, ws, alloc, opt)     bytes within a band     sb.go
 //
 // The colouring allocators look for the lowest or highest free place, so tiles that follow each other get the same bytes: the
 // load of the next tile then waits for the last reader of the one before, and nothing overlaps. Rotation visits the tiles in

@@ -15,9 +15,9 @@ const sweeps = 3
 
 // PSUM gives each PSUM tensor of a placed function, in order of definition, the run of banks that has been idle for longest.
 // Banks that the options reserve or withhold stay free.
-func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt memalloc.Options) Stats {
+func PSUM(m *ir.Module, f ir.Func, ws *Workspace, alloc *memalloc.Workspace, opt memalloc.Options) Stats {
 	nb := opt.Banks(m.Gen)
-	units := ws.begin(m, f, target.SpacePSUM, ssa.BySet)
+	units := ws.begin(m, f, alloc, target.SpacePSUM, ssa.BySet)
 	st := Stats{Units: len(units)}
 	ws.mask = arena.Resized(ws.mask, len(units))
 	ws.block = arena.Resized(ws.block, len(units))

@@ -50,10 +50,11 @@ func TestStreamsTakeTurns(t *testing.T) {
 	const n, words = 60, 8192 / 4
 	m, f := stream(t, n, words)
 	var ws Workspace
-	if st := PSUM(m, f, &ws, memalloc.Options{}); st.Units != n || st.Moved < n/2 {
+	var alloc memalloc.Workspace
+	if st := PSUM(m, f, &ws, &alloc, memalloc.Options{}); st.Units != n || st.Moved < n/2 {
 		t.Errorf("PSUM: %+v of %d tiles", st, n)
 	}
-	if st := SB(m, f, &ws, memalloc.Options{}); st.Units != 2*n || st.Moved < n {
+	if st := SB(m, f, &ws, &alloc, memalloc.Options{}); st.Units != 2*n || st.Moved < n {
 		t.Errorf("SB: %+v of %d tiles", st, 2*n)
 	}
 	banks := map[int8]int{}
@@ -95,7 +96,8 @@ func TestFixedStay(t *testing.T) {
 		before = append(before, *r)
 	}
 	var ws Workspace
-	moved := PSUM(m, f, &ws, memalloc.Options{}).Moved + SB(m, f, &ws, memalloc.Options{}).Moved
+	var alloc memalloc.Workspace
+	moved := PSUM(m, f, &ws, &alloc, memalloc.Options{}).Moved + SB(m, f, &ws, &alloc, memalloc.Options{}).Moved
 	changed := 0
 	for l, r := range m.Locs.All() {
 		was := before[l-1]
@@ -149,10 +151,11 @@ func TestSharedStay(t *testing.T) {
 	}
 	m.Funcs.At(f).Sets = m.SetList.AddSlice(sets)
 	var ws Workspace
-	if st := PSUM(m, f, &ws, memalloc.Options{}); st.Units != 22 || st.Moved == 0 {
+	var alloc memalloc.Workspace
+	if st := PSUM(m, f, &ws, &alloc, memalloc.Options{}); st.Units != 22 || st.Moved == 0 {
 		t.Errorf("PSUM: %+v", st)
 	}
-	if st := SB(m, f, &ws, memalloc.Options{}); st.Units != 42 || st.Moved == 0 {
+	if st := SB(m, f, &ws, &alloc, memalloc.Options{}); st.Units != 42 || st.Moved == 0 {
 		t.Errorf("SB: %+v", st)
 	}
 	for _, l := range shared {
@@ -166,9 +169,10 @@ func TestSharedStay(t *testing.T) {
 func TestSteadyState(t *testing.T) {
 	m, f := stream(t, 500, 300)
 	var ws Workspace
+	var alloc memalloc.Workspace
 	pass := func() {
-		PSUM(m, f, &ws, memalloc.Options{})
-		SB(m, f, &ws, memalloc.Options{})
+		PSUM(m, f, &ws, &alloc, memalloc.Options{})
+		SB(m, f, &ws, &alloc, memalloc.Options{})
 	}
 	pass()
 	if n := testing.AllocsPerRun(5, pass); n != 0 {
@@ -195,9 +199,10 @@ func BenchmarkSB(b *testing.B) {
 	const n = 10000
 	m, f := stream(b, n, 300)
 	var ws Workspace
+	var alloc memalloc.Workspace
 	b.ReportAllocs()
 	for b.Loop() {
-		SB(m, f, &ws, memalloc.Options{})
+		SB(m, f, &ws, &alloc, memalloc.Options{})
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*n), "ns/loc")
 }

@@ -34,8 +34,8 @@ type window struct{ lo, hi, cursor int }
 // SB gives each SB tile of a placed function, in order of definition, the next free place above that of the tile before it,
 // around its window: all bytes are handed out before any is handed out again, so it is the place that has been idle for
 // longest.
-func SB(m *ir.Module, f ir.Func, ws *Workspace, opt memalloc.Options) Stats {
-	units := ws.begin(m, f, target.SpaceSB, ssa.BySlot)
+func SB(m *ir.Module, f ir.Func, ws *Workspace, alloc *memalloc.Workspace, opt memalloc.Options) Stats {
+	units := ws.begin(m, f, alloc, target.SpaceSB, ssa.BySlot)
 	st := Stats{Units: len(units)}
 	ws.at = arena.Resized(ws.at, len(units))
 	for i := range units {

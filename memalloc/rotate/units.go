@@ -4,18 +4,16 @@ import (
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/memalloc"
 	"github.com/rosmar-compiler/rosmar/regalloc"
 	"github.com/rosmar-compiler/rosmar/ssa"
 )
 
-// Workspace is the storage of one worker's rotations. The zero value is ready; a second call of the same size on it allocates
-// nothing.
+// Workspace is the storage of one worker's rotations beside that of its allocators, which they borrow. The zero value is
+// ready; a second call of the same size on it allocates nothing.
 type Workspace struct {
-	lin    ssa.Linear
-	ranges ssa.Ranges
-	graph  regalloc.Graph
-	segs   []regalloc.Seg
-	fixed  []bool // by unit
+	graph *regalloc.Graph // of the allocators' workspace, during a call
+	fixed []bool          // by unit
 
 	at    []place  // SB, by unit
 	words []uint64 // occupancy of SB over one unit's life, a bit a granule
@@ -31,19 +29,14 @@ type Stats struct {
 	Moved int // those of them that got another place
 }
 
-// begin numbers the units of a space in order of first definition, with their interference.
-func (ws *Workspace) begin(m *ir.Module, f ir.Func, space target.Space, by ssa.Grouping) []ssa.Unit {
-	ws.lin.Build(m, f)
-	ws.ranges.Build(m, &ws.lin, space, by, nil)
-	units := ws.ranges.Units
-	ws.segs = arena.Resized(ws.segs, len(units))
+// begin finds the units of a space in order of first definition and which of them must stay.
+func (ws *Workspace) begin(m *ir.Module, f ir.Func, alloc *memalloc.Workspace, space target.Space, by ssa.Grouping) []ssa.Unit {
+	units, graph := alloc.Interference(m, f, space, by)
+	ws.graph = graph
 	ws.fixed = arena.Resized(ws.fixed, len(units))
 	for i := range units {
-		u := &units[i]
-		ws.segs[i] = regalloc.Seg{Start: u.Start, End: u.End, Node: uint32(i)}
-		ws.fixed[i] = fixed(m, u)
+		ws.fixed[i] = fixed(m, &units[i])
 	}
-	ws.graph.Build(len(units), ws.segs)
 	return units
 }
 
