@@ -351,13 +351,13 @@ func (c *convTiles) pieces(t *tile) (split int, step int64) {
 	inner, axes := int64(1), 0
 	for i := len(c.spans) - 1; i >= 0; i-- {
 		on := c.spans[i].on
+		if on > 1 && axes == 3 { // what a moving operand walks
+			return i, 1
+		}
 		if inner*on > bankColumns {
 			return i, max(1, bankColumns/inner)
 		}
 		if on > 1 {
-			if axes == 3 { // what a moving operand walks
-				return i, 1
-			}
 			axes++
 		}
 		inner *= on

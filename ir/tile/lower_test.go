@@ -299,3 +299,14 @@ func TestNarrowFloats(t *testing.T) {
 		agreeOn(t, g, Options{}, []graph.Tensor{in})
 	}
 }
+
+// TestConvAxes: a moving operand walks three axes; batch and three dimensions are four, in one bank or in several.
+func TestConvAxes(t *testing.T) {
+	for _, dims := range [][]int64{{5, 1, 3, 9, 4}, {20, 1, 3, 9, 4}, {40, 2, 4, 11, 3}} {
+		agree(t, model(t, func(b *B) []N {
+			x := b.Param("x", graph.F32, dims...)
+			w := b.Weight(graph.F32, []int64{3, dims[1], 2, 1, 1}, 1, 1)
+			return []N{b.Conv(x, w, []graph.Window{win(2, 1, 0, 0, 1, 1), win(1, 2, 0, 0, 1, 1), win(1, 2, 0, 0, 2, 1)}, 1)}
+		}), Options{})
+	}
+}
