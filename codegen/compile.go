@@ -64,12 +64,17 @@ func (w *Worker) Compile(ctx context.Context, p *Program, opt *Options, out io.W
 	if res.Insts > 0 && int64(res.Insts) > opt.MaxInstructions {
 		return res, target.Errorf(target.Limit, "the module has %d instructions; --max-instruction-limit is %d", res.Insts, opt.MaxInstructions)
 	}
+	w.fixed.Remember(w.m)
+	if p.Module != nil {
+		if err := w.checkClaims(); err != nil {
+			return res, err
+		}
+	}
 	if opt.Verify {
 		if err := w.verifyNow(); err != nil {
 			return res, err
 		}
 	}
-	w.fixed.Remember(w.m)
 	if opt.Simulate {
 		if err := w.simulateNow(); err != nil {
 			return res, err

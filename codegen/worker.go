@@ -43,6 +43,7 @@ type Worker struct {
 	tile     tile.Stats
 	schedule sched.Result
 
+	order   arena.Column[ir.Inst, uint32] // positions, for checks
 	edits   ir.Edits
 	dead    opt.Dead
 	legal   legalize.Workspace
