@@ -146,20 +146,26 @@ func (w *Worker) countAlloc(r *memalloc.Metrics) {
 
 // hbmUsage holds constants, IO and intermediates against the window of one core.
 func hbmUsage(w *Worker) error {
-	total := w.reports.dram.HighWater
+	total, between := int64(0), int64(0)
 	var largest ir.Loc
 	var size int64
 	for l, r := range w.m.Locs.All() {
-		kind := w.m.Sets.At(r.Set).Kind
-		if r.Space != target.SpaceDRAM || kind == ir.KindInternal || kind == ir.KindInternalInterface {
+		if r.Space != target.SpaceDRAM {
 			continue
 		}
 		n := r.Bytes * int64(r.Parts)
+		if kind := w.m.Sets.At(r.Set).Kind; kind == ir.KindInternal || kind == ir.KindInternalInterface {
+			if r.Flags&ir.LocAllocated != 0 {
+				between = max(between, r.Addr+n)
+			}
+			continue
+		}
 		total += n
 		if n > size {
 			largest, size = l, n
 		}
 	}
+	total += between
 	limit := w.gen.HBMBytes()
 	if w.opt.HBMGiB > 0 {
 		limit = int64(w.opt.HBMGiB) << 30
@@ -167,7 +173,7 @@ func hbmUsage(w *Worker) error {
 	w.Count("hbm_bytes", total)
 	if total > limit {
 		return target.Errorf(target.Limit, "the program needs %d bytes of HBM, %d of them intermediates; the window of %s is %d (largest tensor %s, %d bytes); split the model or use a target with more",
-			total, w.reports.dram.HighWater, w.gen.Name, limit, w.m.LocName(largest), size)
+			total, between, w.gen.Name, limit, w.m.LocName(largest), size)
 	}
 	return nil
 }

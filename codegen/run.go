@@ -91,12 +91,10 @@ func (w *Worker) guarded(p *Pass) (err error) {
 	return nil
 }
 
-var allocSample = []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-
-// allocated is the bytes that the process has allocated so far. One sample is shared: the worker that reads it only takes
-// differences, and other workers' allocations count into them.
+// allocated is the bytes that the process has allocated so far. Workers take differences, into which the allocations of
+// other workers count.
 func allocated() int64 {
-	s := [1]metrics.Sample{allocSample[0]}
+	s := [1]metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s[:])
 	return int64(s[0].Value.Uint64())
 }

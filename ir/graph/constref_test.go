@@ -2,26 +2,29 @@ package graph
 
 import "testing"
 
+// Every constant has a reference of its own, also beside names that look like references.
 func TestConstRef(t *testing.T) {
 	var g Graph
 	b := Begin(&g, "main")
-	var want []Node
-	for _, name := range []string{"w", "x", "w", "", "w", "w#2"} {
+	var all []Node
+	for _, name := range []string{"w", "x", "w", "", "w", "2#w", "2#w", "0#w", "#", ""} {
 		b.SetLabel(name)
-		want = append(want, b.Dense(U8, []int64{1}, []byte{byte(len(want))}))
+		all = append(all, b.Dense(U8, []int64{1}, []byte{byte(len(all))}))
 	}
-	seen := map[string]bool{}
-	for _, n := range want {
+	seen := map[string]Node{}
+	for _, n := range all {
 		ref := g.ConstRef(n)
-		if seen[ref] && ref != "w#2" {
-			t.Errorf("two constants are called %q", ref)
+		if m, dup := seen[ref]; dup {
+			t.Errorf("%v and %v are both called %q", m, n, ref)
 		}
-		seen[ref] = true
-		if got, ok := g.FindConst(ref); !ok || got != n && ref != "w#2" {
+		seen[ref] = n
+		if got, ok := g.FindConst(ref); !ok || got != n {
 			t.Errorf("%q finds %v, want %v", ref, got, n)
 		}
 	}
-	if _, ok := g.FindConst("w#4"); ok {
-		t.Error("a fourth w was found")
+	for _, ref := range []string{"4#w", "1#x#", "y", "", "3#2#w"} {
+		if n, ok := g.FindConst(ref); ok {
+			t.Errorf("%q finds %v", ref, n)
+		}
 	}
 }
