@@ -79,7 +79,7 @@ func BenchmarkAllocate(b *testing.B) {
 			run  place
 		}{{"coloring_allocator_psum", memalloc.PSUM}, {"coloring_allocator_sb", memalloc.SB}, {"coloring_allocator_dram", memalloc.DRAM}} {
 			b.Run(p.pass+"/"+spell(model), func(b *testing.B) {
-				c, _ := until(b, model, p.pass)
+				c, n := until(b, model, p.pass)
 				m := &c.module
 				undo := remember(m)
 				var w memalloc.Workspace
@@ -89,13 +89,17 @@ func BenchmarkAllocate(b *testing.B) {
 					b.Fatalf("%d spilled: a second run would meet another module", r.Spilled)
 				}
 				b.ReportAllocs()
+				var cpu cpuMeter
 				for b.Loop() {
 					b.StopTimer()
 					undo()
 					b.StartTimer()
+					cpu.begin()
 					_, err := p.run(m, m.Entry, &w, memalloc.Options{})
 					must(b, err)
+					cpu.end()
 				}
+				cpu.report(b, n)
 				rate(b, float64(r.Nodes), "locs/s")
 				if bound := r.PeakDemand / 100 * float64(r.Capacity); bound > 0 {
 					b.ReportMetric(float64(r.HighWater)/bound, "over-bound")

@@ -74,7 +74,7 @@ func deadCode(w *Worker) error {
 
 func legalizePSUM(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error {
-		n, err := legalize.PSUM(w.m, f, &w.legal)
+		n, err := legalize.PSUM(w.m, f, w.alloc.Linear())
 		w.Count("widened", int64(n))
 		return err
 	})

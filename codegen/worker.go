@@ -13,7 +13,6 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/tile"
 	"github.com/rosmar-compiler/rosmar/ir/verify"
 	"github.com/rosmar-compiler/rosmar/memalloc"
-	"github.com/rosmar-compiler/rosmar/memalloc/legalize"
 	"github.com/rosmar-compiler/rosmar/memalloc/rotate"
 	"github.com/rosmar-compiler/rosmar/ssa/deps"
 	"github.com/rosmar-compiler/rosmar/ssa/opt"
@@ -46,7 +45,6 @@ type Worker struct {
 	order   arena.Column[ir.Inst, uint32] // positions, for checks
 	edits   ir.Edits
 	dead    opt.Dead
-	legal   legalize.Workspace
 	dma     dma.Workspace
 	alloc   memalloc.Workspace
 	rotate  rotate.Workspace

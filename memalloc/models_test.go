@@ -15,6 +15,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/verify"
 	"github.com/rosmar-compiler/rosmar/ir/zoo"
 	"github.com/rosmar-compiler/rosmar/memalloc/legalize"
+	"github.com/rosmar-compiler/rosmar/ssa"
 )
 
 // hloFile is a published module, skipped where the data is absent.
@@ -52,8 +53,8 @@ func lowerModel(t testing.TB, g *graph.Graph, level int) *program {
 		t.Fatal(err)
 	}
 	p.f = p.m.Entry
-	var ws legalize.Workspace
-	if _, err := legalize.PSUM(&p.m, p.f, &ws); err != nil {
+	var lin ssa.Linear
+	if _, err := legalize.PSUM(&p.m, p.f, &lin); err != nil {
 		t.Fatal(err)
 	}
 	return p

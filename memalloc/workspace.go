@@ -27,6 +27,9 @@ type Workspace struct {
 	spill spiller
 }
 
+// Linear is the storage of the use lists, for passes between the allocators: each allocator builds them anew.
+func (ws *Workspace) Linear() *ssa.Linear { return &ws.lin }
+
 // linearise rebuilds the points and refuses undefined uses. unused is the number of values that nothing reads.
 func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused int, err error) {
 	ws.lin.Build(m, f)

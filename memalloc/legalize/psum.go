@@ -7,11 +7,6 @@ import (
 	"github.com/rosmar-compiler/rosmar/ssa"
 )
 
-// Workspace is the storage of one worker's passes. The zero value is ready. Not for concurrent use.
-type Workspace struct {
-	lin ssa.Linear
-}
-
 // PSUM widens every PSUM tensor of elements below four bytes to fp32, because the cells of the memory are fp32. Exempt is a
 // tensor that is written only by exact transposes where the generation has them, or in bfloat16 where the array may write
 // that. Extents in bytes grow, extents in elements stay, so offsets and steps of the patterns stay too. widened is the number
@@ -20,21 +15,27 @@ type Workspace struct {
 // Errors: Unsupported for an integer or packed tensor (fp32 would not round as it does), for one that is read under another
 // type, and for one that transposes and other instructions write together; Limit when a widened matmul destination leaves its
 // bank on a generation where it must not.
-func PSUM(m *ir.Module, f ir.Func, ws *Workspace) (widened int, err error) {
-	ws.lin.Build(m, f)
+//
+// lin is storage for the use lists of f.
+func PSUM(m *ir.Module, f ir.Func, lin *ssa.Linear) (widened int, err error) {
+	built := false
 	for _, s := range m.SetsOf(f) {
 		r := m.Sets.At(s)
 		if r.Count == 0 || m.Locs.At(r.First).Space != target.SpacePSUM || r.Dtype.Size() >= 4 {
 			continue
 		}
-		wide, err := ws.mustWiden(m, s)
+		if !built {
+			lin.Build(m, f)
+			built = true
+		}
+		wide, err := mustWiden(m, s, lin)
 		if err != nil {
 			return widened, err
 		}
 		if !wide {
 			continue
 		}
-		if err := ws.widen(m, s); err != nil {
+		if err := widen(m, s, lin); err != nil {
 			return widened, err
 		}
 		widened++
@@ -43,13 +44,13 @@ func PSUM(m *ir.Module, f ir.Func, ws *Workspace) (widened int, err error) {
 }
 
 // mustWiden reports whether something writes the set that may not write its type, and refuses what cannot be widened.
-func (ws *Workspace) mustWiden(m *ir.Module, s ir.Set) (bool, error) {
+func mustWiden(m *ir.Module, s ir.Set, lin *ssa.Linear) (bool, error) {
 	r := m.Sets.At(s)
 	exact, plain := ir.Loc(0), ir.Loc(0) // a location with a writer of that sort
 	var other ir.Inst
 	for k := range r.Count {
 		loc := r.First + ir.Loc(k)
-		for _, a := range ws.lin.Of(loc) {
+		for _, a := range lin.Of(loc) {
 			if a.Flags&ssa.Write != 0 {
 				i := m.Insts.At(a.Inst)
 				switch {
@@ -82,7 +83,7 @@ func (ws *Workspace) mustWiden(m *ir.Module, s ir.Set) (bool, error) {
 }
 
 // widen gives the set, its locations and all operands on them the type fp32.
-func (ws *Workspace) widen(m *ir.Module, s ir.Set) error {
+func widen(m *ir.Module, s ir.Set, lin *ssa.Linear) error {
 	r := m.Sets.At(s)
 	old := int64(r.Dtype.Size())
 	r.Dtype = target.Float32
@@ -90,7 +91,7 @@ func (ws *Workspace) widen(m *ir.Module, s ir.Set) error {
 		loc := r.First + ir.Loc(k)
 		l := m.Locs.At(loc)
 		l.Bytes = l.Bytes / old * 4
-		for _, a := range ws.lin.Of(loc) {
+		for _, a := range lin.Of(loc) {
 			o := operand(m, a.Arg)
 			o.Dtype = target.Float32
 			var ap *ir.APRow

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ssa"
 )
 
 func TestPSUM(t *testing.T) {
@@ -53,8 +54,8 @@ func TestPSUM(t *testing.T) {
 			// The reader shares the pattern row with the writer.
 			evict := b.Emit(ir.OpActivation, target.EngineAct, []ir.Arg{dst}, []ir.Arg{in[1]})
 			b.Close()
-			var ws Workspace
-			_, err := PSUM(&m, b.Func, &ws)
+			var lin ssa.Linear
+			_, err := PSUM(&m, b.Func, &lin)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), "%acc") {
 					t.Fatalf("error %v, want one with %q that names %%acc", err, c.err)
@@ -78,7 +79,7 @@ func TestPSUM(t *testing.T) {
 				}
 			}
 			check()
-			if again, err := PSUM(&m, b.Func, &ws); err != nil || again != 0 {
+			if again, err := PSUM(&m, b.Func, &lin); err != nil || again != 0 {
 				t.Errorf("second run: %d widened, %v", again, err)
 			}
 			check()

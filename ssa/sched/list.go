@@ -34,8 +34,8 @@ type Workspace struct {
 	mark  []uint32
 	out   []ir.Inst
 
-	pending [target.NumEngines]arena.Heap // not yet startable, by ready time
-	avail   [target.NumEngines]arena.Heap // startable, highest first
+	pending [target.NumEngines]arena.Queue // not yet startable, by ready time
+	avail   [target.NumEngines]arena.Queue // startable, highest first
 	next    [target.NumEngines]int64
 	floor   [target.NumEngines]int64 // earliest start of what is in avail
 
@@ -140,8 +140,8 @@ func (w *Workspace) load(m *ir.Module, b ir.Block) error {
 // link lays out the successor lists of edges of at least the given kind, and checks that all point backwards.
 func (w *Workspace) link(m *ir.Module, least ir.DepKind) error {
 	n := len(w.dur)
-	w.off = resize(w.off, n+2)
-	w.mark = resize(w.mark, n)
+	w.off = arena.Resized(w.off, n+2)
+	w.mark = arena.Resized(w.mark, n)
 	clear(w.off)
 	for pass := range 2 {
 		clear(w.mark)
@@ -169,7 +169,7 @@ func (w *Workspace) link(m *ir.Module, least ir.DepKind) error {
 			for v := range n {
 				w.off[v+2] += w.off[v+1]
 			}
-			w.succ = resize(w.succ, int(w.off[n+1]))
+			w.succ = arena.Resized(w.succ, int(w.off[n+1]))
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (w *Workspace) succOf(v uint32) []uint32 { return w.succ[w.off[v]:w.off[v+1
 // run schedules the nodes, in their own order when keep is set, and leaves the sequence in seq.
 func (w *Workspace) run(m *ir.Module, keep bool) Stats {
 	n := len(w.dur)
-	w.high, w.ready, w.left = resize(w.high, n), resize(w.ready, n), resize(w.left, n)
+	w.high, w.ready, w.left = arena.Resized(w.high, n), arena.Resized(w.ready, n), arena.Resized(w.left, n)
 	clear(w.left)
 	clear(w.ready)
 	w.seq = w.seq[:0]
@@ -201,8 +201,8 @@ func (w *Workspace) run(m *ir.Module, keep bool) Stats {
 		w.high[v] = h + w.dur[v]
 	}
 	for e := range w.pending {
-		w.pending[e].Reset(n)
-		w.avail[e].Reset(n)
+		w.pending[e].Reset()
+		w.avail[e].Reset()
 		w.floor[e] = 0
 	}
 	for v := range uint32(n) {
@@ -264,12 +264,4 @@ func (w *Workspace) place(m *ir.Module, v uint32, at int64, st *Stats) {
 	for _, s := range w.succOf(v) {
 		w.ready[s] = max(w.ready[s], end)
 	}
-}
-
-// resize gives n elements of any value.
-func resize[T any](s []T, n int) []T {
-	if n <= cap(s) {
-		return s[:n]
-	}
-	return make([]T, n, n+n/4)
 }
