@@ -66,7 +66,8 @@ type Pair struct {
 	Num  uint32
 }
 
-// APRow is a physical access pattern. 56 bytes. Pairs are outermost first, a pair with Num 0 is absent; steps and Off are
+// APRow is a physical access pattern. 56 bytes. Operands of several instructions may share a row: a pass that changes one
+// instruction adds a row. Pairs are outermost first, a pair with Num 0 is absent; steps and Off are
 // in elements of Dtype, which need not be the location's.
 //
 // On chip, Pairs[0] is the partition axis (Num == Parts, Step == the row pitch in elements), Start is the first partition

@@ -156,3 +156,38 @@ func TestEdits(t *testing.T) {
 		t.Error("edits are still pending after Apply")
 	}
 }
+
+// Equal patterns share a row as long as they are lately made; a builder that served another module finds nothing wrong.
+func TestPatternsAreShared(t *testing.T) {
+	var m Module
+	var b Builder
+	for range 2 {
+		m.Reset()
+		b.NewFunc(&m, "f", "Block1")
+		x := b.SB(m.Names.Intern("x"), target.Float32, 128, 64)
+		y := b.SB(m.Names.Intern("y"), target.Float32, 128, 64)
+		row := Pair{1, 64}
+		a := b.Chip(x, target.Float32, 0, 128, 0, row)
+		if again := b.Chip(x, target.Float32, 0, 128, 0, row); again != a {
+			t.Errorf("equal patterns have rows %d and %d", a.Ref, again.Ref)
+		}
+		seen := map[uint32]bool{a.Ref: true}
+		for _, o := range []Arg{
+			b.Chip(y, target.Float32, 0, 128, 0, row), b.Chip(x, target.Int32, 0, 128, 0, row), b.Chip(x, target.Float32, 32, 32, 0, row),
+			b.Chip(x, target.Float32, 0, 128, 1, Pair{1, 63}), b.Chip(x, target.Float32, 0, 128, 0, Pair{2, 32}),
+			b.Chip(x, target.Float32, 0, 128, 0, Pair{8, 8}, Pair{1, 8}),
+		} {
+			if seen[o.Ref] {
+				t.Errorf("row %d serves different patterns", o.Ref)
+			}
+			seen[o.Ref] = true
+		}
+		for k := range int64(5 * recentAPs) { // many more than are remembered
+			o := b.Chip(x, target.Float32, 0, 1, k%64, Pair{int32(k), 1})
+			if r := m.APs.At(o.AP()); r.Off != k%64 || r.Pairs[1].Step != int32(k) {
+				t.Fatalf("pattern %d became %+v", k, *r)
+			}
+		}
+		b.Close()
+	}
+}
