@@ -315,6 +315,9 @@ var overflows = map[graph.Dtype]struct {
 func (l *lowering) castOver(to graph.Dtype, dims []int64, x view) view {
 	dt, _ := machineType(to)
 	o := overflows[to]
+	if l.vals.At(x.root).dt.Size() == 8 {
+		x = l.cast(f32, dims, x) // engines only move 64-bit integers
+	}
 	y := l.cast(dt, dims, x)
 	if l.isSplat(&y) {
 		return y // folded by the rules of the model

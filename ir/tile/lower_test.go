@@ -310,3 +310,13 @@ func TestConvAxes(t *testing.T) {
 		}), Options{})
 	}
 }
+
+// TestWideToNarrow: 64-bit integers that engines cannot compare become 8-bit floats, with overflow.
+func TestWideToNarrow(t *testing.T) {
+	for _, d := range []graph.Dtype{graph.F8E5M2, graph.F8E4M3FN, graph.F8E3M4} {
+		g := model(t, func(b *B) []N {
+			return []N{b.Convert(b.Convert(b.Param("x", graph.S64, 4), d), graph.F32)}
+		})
+		agreeOn(t, g, Options{}, []graph.Tensor{graph.TensorOfInts(graph.S64, []int64{4}, 3, -7, 1<<40, -1<<40)})
+	}
+}
