@@ -18,6 +18,8 @@ type plan struct {
 	split  int   // the F axis that chunks cut; -1 when one chunk holds the row
 	step   int64 // positions of the split axis in a chunk
 	chunks int64
+	block  int64 // row tiles that pass by for every chunk; all but for products
+	group  int64 // row tiles that a product computes together; else 1
 }
 
 // chooseLayout puts every axis of a region into a group. With reductions the folded axes are free and the others are rows.
@@ -183,7 +185,7 @@ func (l *lowering) valsOf(u *unit) []val { return l.order[u.first : u.first+u.co
 // planTiles cuts the domain of a unit whose layout is chosen: rows in tiles of at most height partitions, columns in chunks of
 // at most width positions, of about one size; with bank, in whole banks of so many columns where they can be.
 func planTiles(d *domain, height, width, bank int64) plan {
-	p := plan{rows: 1, height: height, cols: 1, split: -1, chunks: 1}
+	p := plan{rows: 1, height: height, cols: 1, split: -1, chunks: 1, group: 1}
 	for i := range d.n {
 		switch d.grp[i] {
 		case groupP:
@@ -193,6 +195,7 @@ func planTiles(d *domain, height, width, bank int64) plan {
 		}
 	}
 	p.height = min(p.height, p.rows)
+	p.block = p.tiles()
 	if p.cols <= width {
 		return p
 	}

@@ -287,9 +287,9 @@ func (l *lowering) convChunk(t *tile, fresh bool) {
 	}
 	first, n := c.inputRow(t)
 	part := []axis{{n: x.dims[1], mem: x.step[1]}}
-	for k := int64(0); k < n; k += 128 {
-		c.maps = append(c.maps, l.loadMap(x.root, off, part, first+k, min(128, n-k), c.spans, 0, stays))
-	}
+	l.repeat((n+127)/128, func(k int64) {
+		c.maps = append(c.maps, l.loadMap(x.root, off, part, first+k*128, min(128, n-k*128), c.spans, 0, stays))
+	})
 }
 
 // convWeights loads the stationary tiles of a tile's rows: one location a K tile, tap after tap, each with the tile's output
@@ -304,13 +304,14 @@ func (l *lowering) convWeights(t *tile) []ir.Loc {
 	r := l.vals.At(w.root)
 	var locs []ir.Loc
 	_, n := c.inputRow(t)
-	for k := int64(0); k < n; k += 128 {
+	l.repeat((n+127)/128, func(i int64) {
+		k := i * 128
 		parts := min(128, n-k)
 		if c.splat {
 			loc := l.sb(l.tileName(r.src), r.dt, int(parts), t.pn)
 			l.memset(l.cols(loc, r.dt, parts, 0, t.pn), r.bits)
 			locs = append(locs, loc)
-			continue
+			return
 		}
 		loc := l.sb(l.tileName(r.src), r.dt, int(parts), c.taps*t.pn)
 		locs = append(locs, loc)
@@ -321,14 +322,14 @@ func (l *lowering) convWeights(t *tile) []ir.Loc {
 				part = []axis{{n: c.stack.w.Size, mem: c.stack.wmem}, {n: info.x.dims[1], mem: w.step[0]}}
 			}
 			l.transfer(load, h, r.dt, w.off+t.p0*w.step[1], part, k, parts, c.tapAxes(w, t.pn, t.pn), side{loc: loc, dt: r.dt})
-			continue
+			return
 		}
 		l.memset(l.cols(loc, r.dt, parts, 0, c.taps*t.pn), 0)
 		for g := int64(0); g*c.co < t.pn; g++ {
 			l.transfer(load, h, r.dt, w.off+(t.p0+g*c.co)*w.step[1], []axis{{n: c.ci, mem: w.step[0]}}, 0, c.ci, c.tapAxes(w, c.co, t.pn),
 				side{loc: loc, dt: r.dt, start: g * c.ci, off: g * c.co})
 		}
-	}
+	})
 	if c.keep {
 		c.weights[t.p0] = locs
 	}
@@ -445,17 +446,22 @@ func (l *lowering) emitConv(t *tile, i, evictor int) {
 	pieces := c.cut(t)
 	xt, wt := l.vals.At(info.x.root).dt, l.vals.At(info.w.root).dt
 	_, rows := c.inputRow(t)
-	steps := int64(len(c.maps)) * c.taps
+	steps := (rows + 127) / 128 * c.taps
 	weights := l.convWeights(t)
-	for g := 0; g < len(pieces) && l.err == nil; g += groupBanks {
+	l.repeat(int64(len(pieces)+groupBanks-1)/groupBanks, func(set int64) {
 		l.at(src)
-		group := pieces[g:min(g+groupBanks, len(pieces))]
+		group := pieces[set*groupBanks : min(int(set+1)*groupBanks, len(pieces))]
 		var banks [groupBanks]ir.Loc
 		for b := range group {
 			banks[b] = l.psum(l.tileName(src), f32, int(t.pn), group[b].n)
 		}
 		step := int64(0)
-		for k, loc := range c.maps {
+		maps := c.maps
+		if l.counting {
+			l.count.insts += steps * int64(len(group))
+			maps = nil
+		}
+		for k, loc := range maps {
 			parts := min(128, rows-int64(k)*128)
 			tap := make([]int64, len(c.tap))
 			for j := range c.taps {
@@ -475,7 +481,7 @@ func (l *lowering) emitConv(t *tile, i, evictor int) {
 		for b := range group {
 			l.evict(t, i, evictor, l.cols(banks[b], f32, t.pn, 0, group[b].n), group[b].c0, group[b].n)
 		}
-	}
+	})
 }
 
 // emitDepthwise multiplies and adds tap by tap, channels on partitions: the sum stays in float32 until the last.
@@ -509,7 +515,16 @@ func (l *lowering) emitDepthwise(t *tile, i int) {
 	}
 	xt := l.vals.At(info.x.root).dt
 	tap := make([]int64, n)
-	for j := range c.taps {
+	taps := c.taps
+	if l.counting {
+		all := taps
+		for _, a := range outer {
+			all *= a.n
+		}
+		l.count.insts += all
+		taps = 0
+	}
+	for j := range taps {
 		scale := ir.ImmF32(l.vals.At(w.root).c0)
 		if !c.splat {
 			scale = l.cols(wloc, f32, t.pn, j, 1)

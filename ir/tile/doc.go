@@ -9,6 +9,7 @@
 //	unit      values that share one pass over the tiles of one domain                   unit.go, order.go
 //	domain    the axes of a unit and which loop each belongs to                         view.go
 //	plan      tile height, chunk width                                                  budget.go
+//	blocking  the loop nest of a product: what stays on chip for how long               blocking.go
 //	resident  a value that stays in SBUF between units, and who can read it there       resident.go, stay.go
 //	form      a chain of values that one instruction computes                           fuse.go
 //

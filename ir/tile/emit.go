@@ -280,6 +280,9 @@ func (l *lowering) prepare(u *unit) {
 		return
 	}
 	l.plan = planTiles(d, height, width, bank)
+	if u.kind == unitDot {
+		l.plan.block, l.plan.group = l.dt.block, l.dt.group
+	}
 	u.plan = l.plan
 	if u.kind == unitDot {
 		l.pointTurned(&l.dt.a, groupP)
@@ -304,38 +307,81 @@ func (l *lowering) runTiles(u *unit) {
 		for i, at := range l.outerAt {
 			t.b[at] = idx[i]
 		}
-		if l.rowsOuter {
-			for r := range l.plan.tiles() {
-				for k := range l.plan.chunks {
-					l.runTile(&t, r, k)
-				}
-			}
-		} else {
-			for k := range l.plan.chunks {
-				for r := range l.plan.tiles() {
-					l.runTile(&t, r, k)
-				}
-			}
-		}
+		l.runBatch(&t)
 		if !odometer(idx[:len(l.outer)], l.outer) {
 			return
 		}
 	}
 }
 
-// runTile emits tile r of the rows and chunk k of the columns.
-func (l *lowering) runTile(t *tile, r, k int64) {
-	t.p0 = r * l.plan.height
-	t.pn = min(l.plan.height, l.plan.rows-t.p0)
-	t.chunk = k
-	l.plan.chunk(&l.u.dom, k, t)
-	fresh := r == 0
-	t.last = true
+// runBatch emits the tiles of one position of the outer loop: block by block, chunk by chunk, group by group.
+func (l *lowering) runBatch(t *tile) {
+	p := &l.plan
+	tiles := p.tiles()
 	if l.rowsOuter {
-		fresh, t.last = k == 0, k == l.plan.chunks-1
+		l.repeat(tiles, func(r int64) {
+			// The last chunk is another kind of tile: it finishes the rows.
+			l.repeat(p.chunks-1, func(k int64) { l.runGroup(t, r, 1, k, r == 0 && k == 0, k == 0) })
+			l.runGroup(t, r, 1, p.chunks-1, r == 0 && p.chunks == 1, p.chunks == 1)
+		})
+		return
 	}
-	l.startChunk(t, fresh)
-	l.emitTile(t)
+	l.repeat((tiles+p.block-1)/p.block, func(b int64) {
+		first, n := b*p.block, min(p.block, tiles-b*p.block)
+		l.repeat(p.chunks, func(k int64) {
+			l.repeat((n+p.group-1)/p.group, func(i int64) {
+				r := first + i*p.group
+				l.runGroup(t, r, min(p.group, first+n-r), k, b == 0 && k == 0 && i == 0, i == 0)
+			})
+		})
+	})
+}
+
+// repeat does f for 0 to n-1. While counting it does the first, the second and the last, and takes those in between for
+// repetitions of the second.
+func (l *lowering) repeat(n int64, f func(i int64)) {
+	if !l.counting {
+		for i := int64(0); i < n && l.err == nil; i++ {
+			f(i)
+		}
+		return
+	}
+	for i := range min(n, 2) {
+		before := l.count
+		f(i)
+		if i == 1 {
+			l.count.add(count{l.count.insts - before.insts, l.count.descriptors - before.descriptors}.times(max(0, n-3)))
+		}
+	}
+	if n > 2 {
+		f(n - 1)
+	}
+}
+
+// row aims a tile at row tile r.
+func (p *plan) row(t *tile, r int64) {
+	t.p0 = r * p.height
+	t.pn = min(p.height, p.rows-t.p0)
+}
+
+// runGroup emits row tiles [r, r+g) and chunk k of the columns. batch says that they are the first of the outer position, fresh
+// the first of their columns.
+func (l *lowering) runGroup(t *tile, r, g, k int64, batch, fresh bool) {
+	t.chunk = k
+	t.last = !l.rowsOuter || k == l.plan.chunks-1
+	l.plan.chunk(&l.u.dom, k, t)
+	if l.u.kind == unitDot {
+		l.plan.row(t, r)
+		l.startGroup(t, r, g, batch, fresh || l.rowsOuter)
+		if l.dt.group > 1 {
+			l.pass(t, r, g, 0, t.w)
+		}
+	}
+	for i := range g {
+		l.plan.row(t, r+i)
+		l.startChunk(t, fresh && i == 0)
+		l.emitTile(t)
+	}
 }
 
 func (d *domain) freeElems() int64 {
@@ -359,10 +405,7 @@ func (l *lowering) startChunk(t *tile, fresh bool) {
 			in.valid = false
 		}
 	}
-	switch l.u.kind {
-	case unitDot:
-		l.dotChunk(t, fresh || l.rowsOuter)
-	case unitConv:
+	if l.u.kind == unitConv {
 		l.convChunk(t, fresh || l.rowsOuter)
 	}
 }

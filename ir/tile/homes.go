@@ -237,13 +237,14 @@ func (l *lowering) fillDRAM(r *valueRow, to home, dst view) {
 	v := d.conform(&sq, nil)
 	var t tile
 	p.chunk(&d, 0, &t)
-	loc := l.sb(l.tileName(l.cur), r.dt, int(p.height), t.w)
+	dt := r.dt
+	loc := l.sb(l.tileName(l.cur), dt, int(p.height), t.w)
 	l.emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{l.chip(loc, r.dt, 0, int(p.height), 0, ir.Pair{Step: 1, Num: uint32(t.w)})},
 		ir.Int(ir.KeyConstant, int64(r.bits)))
-	for t.p0 = 0; t.p0 < p.rows; t.p0 += p.height {
-		t.pn = min(p.height, p.rows-t.p0)
+	l.repeat(p.tiles(), func(r int64) {
+		p.row(&t, r)
 		part := axesOf(&d, &v, &t, l.partAxes[:0], groupP)
 		free := denseChip(axesOf(&d, &v, &t, l.freeAxes[:0], groupF))
-		l.transfer(store, to, r.dt, tileOff(&d, &v, &t), part, t.p0, t.pn, free, side{loc: loc, dt: r.dt})
-	}
+		l.transfer(store, to, dt, tileOff(&d, &v, &t), part, t.p0, t.pn, free, side{loc: loc, dt: dt})
+	})
 }

@@ -14,6 +14,8 @@ type Options struct {
 	MaxInstructions int64
 	// HBMBytes is the DRAM window of a core; 0 is the generation's.
 	HBMBytes int64
+	// Level is the data reuse of products.
+	Level Level
 }
 
 // DefaultMaxInstructions is the bound that an Options without one has.

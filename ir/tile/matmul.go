@@ -13,14 +13,27 @@ const bankColumns = 512
 const groupBanks = 4
 
 // dotTiles is the operands of the product that the current unit starts from. K is cut into tiles of 128 partitions, which lie
-// side by side on the free axis.
+// side by side on the free axis of a location, a segment of them in each.
 type dotTiles struct {
-	a, b   dotOperand
-	k      int64
-	kt     int64 // tiles of K
-	stream bool  // operands are loaded a few K tiles at a time, for each group of banks
-	group  int64 // K tiles a load when streaming
-	bytes  int64 // a partition, of the operands of a tile
+	blocking
+	a, b  dotOperand
+	k     int64
+	kt    int64     // tiles of K
+	banks int64     // of one pass over K, at most
+	aSegs []segment // by row tile of the block or group, then segment
+	bSegs []segment
+	first int64 // first row of the block
+	// The banks of a group of row tiles, when a pass filled them all: those of each tile side by side, from row on.
+	out [groupBanks]ir.Loc
+	row int64
+}
+
+// segment is where a few K tiles of an operand lie.
+type segment struct {
+	loc  ir.Loc
+	off  int64 // first element
+	cols int64 // elements from one K tile to the next
+	step int64 // of an element of the operand's own axes
 }
 
 // dotOperand is one operand: K on partitions, and its own axes on the free side.
@@ -29,10 +42,7 @@ type dotOperand struct {
 	dt   target.Dtype
 	v    view   // batch and free axes, conformed to the domain
 	k    []axis // contraction axes
-	loc  ir.Loc
-	cols int64 // elements from one K tile to the next
-	off  int64 // first element
-	step int64 // of a free element
+	segment
 	// A value that stays in SBUF with K on its partitions is read where it lies.
 	stays bool
 	at    reached
@@ -46,7 +56,7 @@ func (l *lowering) startDot(u *unit, width int64) int64 {
 	d := &u.dom
 	info := &l.dots[l.vals.At(u.root).aux]
 	t := &l.dt
-	*t = dotTiles{k: info.k, kt: (info.k + 127) / 128}
+	*t = dotTiles{k: info.k, kt: (info.k + 127) / 128, aSegs: t.aSegs[:0], bSegs: t.bSegs[:0], banks: groupBanks}
 	t.a = l.dotOperand(d, &info.a, info.nb+info.nm, groupP)
 	// b lies as batch, k, n: take k out.
 	perm := make([]int64, 0, maxRank)
@@ -60,28 +70,44 @@ func (l *lowering) startDot(u *unit, width int64) int64 {
 	}
 	b := info.b.permuted(perm)
 	t.b = l.dotOperand(d, &b, int(info.b.n)-info.nk, groupF)
-	n := d.freeElems()
-	blockB := t.kt * int64(t.b.dt.Size())
-	blockA := t.kt * 128 * int64(t.a.dt.Size())
-	fits := max(1, l.budget/4/blockB)
+	if l.opt.Level != L2 {
+		t.banks = 1
+	}
+	rows := int64(1)
+	for i := range d.n {
+		if d.grp[i] == groupP {
+			rows *= d.dims[i]
+		}
+	}
+	size := productSize{
+		tiles: (rows + 127) / 128, cols: d.freeElems(), kt: t.kt, a: int64(t.a.dt.Size()), b: int64(t.b.dt.Size()), width: width,
+		evict: l.columnBytes(u, l.valsOf(u)), rows: u.fullRow || u.hasRed,
+		// Whether an operand stays is not known when units are planned, and must not change the plan.
+		turnA: l.turns(d, &t.a, groupP), turnB: l.turns(d, &t.b, groupF),
+	}
 	if !u.fullRow {
-		width = max(1, width/2)
+		size.width = max(1, width/2)
+		if size.width > bankColumns {
+			size.width -= size.width % bankColumns
+		}
 	}
-	switch {
-	case blockA > l.budget/8 || fits < min(n, bankColumns) || u.fullRow && fits < n:
-		t.stream = true
-		t.group = max(1, l.budget/8/((bankColumns*groupBanks)*int64(t.b.dt.Size())+128*int64(t.a.dt.Size())))
-	case fits < width:
-		width = fits
+	size.width = min(size.width, size.cols)
+	t.blocking = l.chooseBlocking(&size)
+	if t.a.stays {
+		t.blocking.a, t.segA = keepTile, t.kt
 	}
-	if !u.fullRow && width > bankColumns {
-		width -= width % bankColumns
+	if t.b.stays {
+		t.blocking.b, t.segB = keepBlock, t.kt
 	}
-	t.bytes = t.kt*min(width, n)*int64(t.b.dt.Size()) + blockA
-	if t.stream {
-		t.bytes = t.group * (min(n, bankColumns*groupBanks)*int64(t.b.dt.Size()) + 128*int64(t.a.dt.Size()))
-	}
-	return width
+	return t.width
+}
+
+// wholeRows reports whether a product's unit may compute values of whole rows: without loading the moving operand for every
+// row tile anew.
+func (l *lowering) wholeRows(u *unit) bool {
+	info := &l.dots[l.vals.At(u.root).aux]
+	b := int64(l.vals.At(info.b.root).dt.Size())
+	return info.m <= 128 || (info.k+127)/128*info.n*b <= l.held()
 }
 
 // dotOperand takes the operand apart: axes [0, free) over the domain, the rest contracted.
@@ -92,7 +118,7 @@ func (l *lowering) dotOperand(d *domain, v *view, free int, g group) dotOperand 
 	for i := range free {
 		own.push(v.dims[i], v.step[i])
 	}
-	o := dotOperand{root: v.root, dt: r.dt, v: d.conform(&own, &skip), step: 1}
+	o := dotOperand{root: v.root, dt: r.dt, v: d.conform(&own, &skip), segment: segment{step: 1}}
 	for i := free; i < int(v.n); i++ {
 		o.k = append(o.k, axis{n: v.dims[i], mem: v.step[i]})
 	}
@@ -182,7 +208,7 @@ func (l *lowering) loadB(t *tile, k0, kn, c0, n int64) {
 	d := &l.u.dom
 	switch {
 	case o.stays:
-		l.pointDot(t, o, k0, groupF, c0)
+		l.pointDot(t, o, k0, groupF, c0) // of the chunk
 		return
 	case o.turned:
 		l.loadTurned(t, o, groupF, k0, kn, c0, n)
@@ -203,17 +229,134 @@ func (l *lowering) loadB(t *tile, k0, kn, c0, n int64) {
 	l.loadBoxes(o, off, k0, kn, parts)
 }
 
-// dotChunk loads what the tiles of a chunk share, and the tile's own rows.
-func (l *lowering) dotChunk(t *tile, fresh bool) {
+// segments is how many locations hold the K tiles of an operand.
+func (t *dotTiles) segments(seg int64) int64 { return (t.kt + seg - 1) / seg }
+
+// loadSegments makes all K tiles of an operand, in order: of the rows of a tile, or of columns of a chunk.
+func (l *lowering) loadSegments(segs []segment, seg int64, o *dotOperand, load func(k0, kn int64)) []segment {
+	l.repeat(l.dt.segments(seg), func(i int64) {
+		load(i*seg, min(seg, l.dt.kt-i*seg))
+		segs = append(segs, o.segment)
+	})
+	return segs
+}
+
+// startGroup loads what the row tiles [r, r+g) need beyond what is there. batch says that all is new, block that the columns
+// are.
+func (l *lowering) startGroup(t *tile, r, g int64, batch, block bool) {
 	td := &l.dt
-	if td.stream {
+	l.at(l.vals.At(l.u.root).src)
+	switch {
+	case td.blocking.b == keepWhole && batch:
+		all := *t
+		all.w = l.plan.cols
+		for i := range l.u.dom.n {
+			all.f0[i] = 0
+			if l.u.dom.grp[i] == groupF {
+				all.fn[i] = l.u.dom.dims[i]
+			}
+		}
+		td.bSegs = l.loadSegments(td.bSegs[:0], td.segB, &td.b, func(k0, kn int64) { l.loadB(&all, k0, kn, 0, all.w) })
+	case td.blocking.b == keepBlock && block:
+		td.bSegs = l.loadSegments(td.bSegs[:0], td.segB, &td.b, func(k0, kn int64) { l.loadB(t, k0, kn, 0, t.w) })
+	}
+	switch {
+	case td.blocking.a == keepTile:
+		td.aSegs = td.aSegs[:0]
+		td.first = r
+	case td.blocking.a == keepBlock && t.chunk == 0 && r%td.block == 0:
+		td.aSegs = td.aSegs[:0]
+		td.first = r
+		fallthrough
+	case td.blocking.a == keepBlock && t.chunk == 0:
+	default:
 		return
 	}
-	l.at(l.vals.At(l.u.root).src)
-	if fresh {
-		l.loadB(t, 0, td.kt, 0, t.w)
+	row := *t
+	for i := range g {
+		l.plan.row(&row, r+i)
+		td.aSegs = l.loadSegments(td.aSegs, td.segA, &td.a, func(k0, kn int64) { l.loadA(&row, k0, kn) })
 	}
-	l.loadA(t, 0, td.kt)
+}
+
+// pass multiplies columns [c0, c0+n) of the chunk for the row tiles [r, r+g) into banks.
+func (l *lowering) pass(t *tile, r, g, c0, n int64) {
+	td := &l.dt
+	src := l.vals.At(l.u.root).src
+	l.at(src)
+	nb := (n + bankColumns - 1) / bankColumns
+	var rows [groupBanks]tile
+	for i := range g {
+		rows[i] = *t
+		l.plan.row(&rows[i], r+i)
+		for b := range nb {
+			td.out[i*nb+b] = l.psum(l.tileName(src), f32, int(rows[i].pn), min(bankColumns, n-b*bankColumns))
+		}
+	}
+	td.row = r
+	base := c0 // of the columns, where the moving operand lies
+	if td.blocking.b == keepWhole {
+		base += l.columnOf(t)
+	} else if td.blocking.b == keepStream {
+		base = 0
+	}
+	na := td.segments(td.segA)
+	if l.counting {
+		for i := int64(0); td.blocking.a == keepStream && i < g; i++ {
+			l.loadSegments(nil, td.segA, &td.a, func(k0, kn int64) { l.loadA(&rows[i], k0, kn) })
+		}
+		if td.blocking.b == keepStream {
+			l.loadSegments(nil, td.segB, &td.b, func(k0, kn int64) { l.loadB(t, k0, kn, c0, n) })
+		}
+		l.count.insts += td.kt * g * nb
+		return
+	}
+	var aSeg [groupBanks]segment
+	var bSeg segment
+	for k := range td.kt {
+		ka, kb := k%td.segA, k%td.segB
+		for i := range g {
+			switch {
+			case ka != 0:
+			case td.blocking.a == keepStream:
+				l.loadA(&rows[i], k, min(td.segA, td.kt-k))
+				aSeg[i] = td.a.segment
+			default:
+				aSeg[i] = td.aSegs[(r+i-td.first)*na+k/td.segA]
+			}
+		}
+		switch {
+		case kb != 0:
+		case td.blocking.b == keepStream:
+			l.loadB(t, k, min(td.segB, td.kt-k), c0, n)
+			bSeg = td.b.segment
+		default:
+			bSeg = td.bSegs[k/td.segB]
+		}
+		parts := min(128, td.k-k*128)
+		for i := range g {
+			a := &aSeg[i]
+			st := l.chip(a.loc, td.a.dt, 0, int(parts), a.off+ka*a.cols, ir.Pair{Step: int32(a.step), Num: uint32(rows[i].pn)})
+			for b := range nb {
+				c := b * bankColumns
+				w := min(bankColumns, n-c)
+				mv := l.chip(bSeg.loc, td.b.dt, 0, int(parts), bSeg.off+kb*bSeg.cols+(base+c)*bSeg.step, ir.Pair{Step: int32(bSeg.step), Num: uint32(w)})
+				l.matmul(mv, st, l.cols(td.out[i*nb+b], f32, rows[i].pn, 0, w), k, td.kt)
+			}
+		}
+	}
+}
+
+// columnOf is the position of a chunk's first column in the row-major order of the free axes.
+func (l *lowering) columnOf(t *tile) int64 {
+	d := &l.u.dom
+	c := int64(0)
+	for i := range d.n {
+		if d.grp[i] == groupF {
+			c = c*d.dims[i] + t.f0[i]
+		}
+	}
+	return c
 }
 
 // accumulationFlag of step k of n: 1 starts a group, 2 stops it, 4 adds.
@@ -258,6 +401,8 @@ func (l *lowering) evict(t *tile, i, evictor int, psum ir.Arg, c0, n int64) {
 	l.copyTo(psum, l.made(i, t, c0, n), true)
 }
 
+// emitDot evicts the product of a tile. A group's banks are filled before; a tile for itself passes over K for each set of
+// banks.
 func (l *lowering) emitDot(t *tile, i, evictor int) {
 	td := &l.dt
 	if evictor >= 0 {
@@ -265,43 +410,20 @@ func (l *lowering) emitDot(t *tile, i, evictor int) {
 	} else {
 		l.newTile(i, t, t.w)
 	}
-	src := l.vals.At(l.u.root).src
-	var banks [groupBanks]ir.Loc
-	for g0 := int64(0); g0 < t.w && l.err == nil; g0 += groupBanks * bankColumns {
-		l.at(src)
-		gw := min(groupBanks*bankColumns, t.w-g0)
-		nb := int((gw + bankColumns - 1) / bankColumns)
-		for b := range nb {
-			n := min(bankColumns, gw-int64(b)*bankColumns)
-			banks[b] = l.psum(l.tileName(src), f32, int(t.pn), n)
-		}
-		base := g0
-		k0 := int64(0)
-		for k := range td.kt {
-			if td.stream {
-				if k%td.group == 0 {
-					kn := min(td.group, td.kt-k)
-					l.loadA(t, k, kn)
-					l.loadB(t, k, kn, g0, gw)
-					k0 = k
-				}
-				base = 0
-			}
-			parts := min(128, td.k-k*128)
-			st := l.chip(td.a.loc, td.a.dt, 0, int(parts), td.a.off+(k-k0)*td.a.cols, ir.Pair{Step: int32(td.a.step), Num: uint32(t.pn)})
-			for b := range nb {
-				c := int64(b) * bankColumns
-				n := min(bankColumns, gw-c)
-				mv := l.chip(td.b.loc, td.b.dt, 0, int(parts), td.b.off+(k-k0)*td.b.cols+(base+c)*td.b.step, ir.Pair{Step: int32(td.b.step), Num: uint32(n)})
-				l.matmul(mv, st, l.cols(banks[b], f32, t.pn, 0, n), k, td.kt)
-			}
+	r := t.p0 / l.plan.height
+	set := td.banks * bankColumns
+	l.repeat((t.w+set-1)/set, func(s int64) {
+		n := min(set, t.w-s*set)
+		nb := (n + bankColumns - 1) / bankColumns
+		if td.group == 1 {
+			l.pass(t, r, 1, s*set, n)
 		}
 		for b := range nb {
-			c := int64(b) * bankColumns
-			n := min(bankColumns, gw-c)
-			l.evict(t, i, evictor, l.cols(banks[b], f32, t.pn, 0, n), g0+c, n)
+			c := b * bankColumns
+			w := min(bankColumns, n-c)
+			l.evict(t, i, evictor, l.cols(td.out[(r-td.row)*nb+b], f32, t.pn, 0, w), s*set+c, w)
 		}
-	}
+	})
 }
 
 // reachDot finds an operand that stays in SBUF with K on its partitions and its own axes on one walk.

@@ -189,7 +189,10 @@ func drawGraph(t *rapid.T) *graph.Graph {
 
 // drawOptions leaves plenty of room, or so little that rows are cut.
 func drawOptions(t *rapid.T) Options {
-	return Options{TileSBBytes: rapid.SampledFrom([]int64{0, 0, 512, 2048, 16384}).Draw(t, "sb")}
+	return Options{
+		TileSBBytes: rapid.SampledFrom([]int64{0, 0, 512, 2048, 16384}).Draw(t, "sb"),
+		Level:       rapid.SampledFrom([]Level{L2, L2, L1, L0}).Draw(t, "level"),
+	}
 }
 
 func TestRandomGraphs(t *testing.T) {

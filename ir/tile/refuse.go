@@ -94,7 +94,7 @@ func (l *lowering) refuse() {
 	}
 }
 
-// countUnit emits nothing: it runs the first and second of each loop and multiplies.
+// countUnit emits nothing: it runs a few of each loop and multiplies.
 func (l *lowering) countUnit(u *unit) count {
 	if u.kind == unitPieces {
 		l.emitPieces(u)
@@ -108,40 +108,16 @@ func (l *lowering) countUnit(u *unit) count {
 	for _, a := range l.outer {
 		batches *= a.n
 	}
-	tiles, chunks := l.plan.tiles(), l.plan.chunks
-	one := func(t *tile, r, k int64) count {
-		before := l.count
-		l.runTile(t, r, k)
-		return count{l.count.insts - before.insts, l.count.descriptors - before.descriptors}
-	}
-	// series is the sum over i < n of f(i), where every i from 1 on costs the same.
-	series := func(n int64, f func(i int64) count) count {
-		c := f(0)
-		if n > 1 {
-			c.add(f(1).times(n - 1))
-		}
-		return c
-	}
-	return series(batches, func(b int64) count {
+	idx := make([]int64, len(l.outer))
+	l.repeat(batches, func(int64) {
 		var t tile
-		if b > 0 {
-			idx := make([]int64, len(l.outer))
-			odometer(idx, l.outer)
-			for i, at := range l.outerAt {
-				t.b[at] = idx[i]
-			}
+		for i, at := range l.outerAt {
+			t.b[at] = idx[i]
 		}
-		if l.rowsOuter {
-			return series(tiles, func(r int64) count {
-				c := series(chunks-1, func(k int64) count { return one(&t, r, k) })
-				c.add(one(&t, r, chunks-1))
-				return c
-			})
-		}
-		return series(chunks, func(k int64) count {
-			return series(tiles, func(r int64) count { return one(&t, r, k) })
-		})
+		l.runBatch(&t)
+		odometer(idx, l.outer)
 	})
+	return l.count
 }
 
 // homesNeeded refuses a program whose tensors in DRAM, each alive from the unit that makes it to the last that reads it, and

@@ -37,6 +37,26 @@ func TestGiants(t *testing.T) {
 			b.SetLabel("last straw")
 			return []N{b.Unary(graph.OpExp, b.Param("x", graph.F32, 128, 512))}
 		}, Options{MaxInstructions: 2}, []string{"last straw", "3 instructions", "the limit is 2"}},
+		{"many layers", func(b *B) []N {
+			x := b.Param("x", graph.F32, 4, 1<<16)
+			b.SetLabel("layer")
+			w := b.Param("w", graph.F32, 1<<16, 1<<16)
+			for range 1000 {
+				x = b.Unary(graph.OpRelu, b.MatMul(x, w))
+			}
+			return []N{x}
+		}, Options{HBMBytes: 1 << 50}, []string{"layer", "instructions"}},
+		{"convolution", func(b *B) []N {
+			x := b.Param("x", graph.BF16, 1, 1<<15, 64, 64)
+			b.SetLabel("wide")
+			w := win(5, 1, 2, 2, 1, 1)
+			return []N{b.Conv(x, b.Param("w", graph.BF16, 1<<15, 1<<15, 5, 5), []graph.Window{w, w}, 1)}
+		}, Options{HBMBytes: 1 << 50}, []string{"wide", "instructions"}},
+		{"filling", func(b *B) []N {
+			x := b.Param("x", graph.F32, 3)
+			b.SetLabel("long")
+			return []N{b.Pad(x, b.Splat(graph.F32, nil, 0), []int64{0}, []int64{1 << 45}, nil)}
+		}, Options{HBMBytes: 1 << 60}, []string{"long", "instructions"}},
 		{"transfers", func(b *B) []N {
 			x := b.Param("x", graph.F32, 64, 3, 64, 3, 16, 3, 16, 2, 2)
 			b.SetLabel("shuffle")

@@ -141,7 +141,7 @@ func (l *lowering) chooseResidents() {
 			continue
 		}
 		size := (w.r.elems*int64(r.dt.Size()) + 7) &^ 7
-		if w.last > r.unit && room.take(int(r.unit), int(w.last), size) {
+		if w.last > r.unit && l.opt.Level == L2 && room.take(int(r.unit), int(w.last), size) {
 			l.residents = append(l.residents, w.r)
 			l.stays.Set(v, uint32(len(l.residents)-1))
 			if w.whole {

@@ -139,7 +139,17 @@ func (l *lowering) transferBox(dir bool, h home, dt target.Dtype, off int64, par
 			step = step*a.n + idx[i]
 		}
 		c.start += step * parts
+		before := l.count
 		l.peeled(dir, h, dt, m, free[:k], parts, c, l.pairChip, l.pairMem)
+		if l.counting {
+			one := count{l.count.insts - before.insts, l.count.descriptors - before.descriptors}
+			for _, a := range outer {
+				one = one.times(a.n)
+			}
+			l.count = before
+			l.count.add(one)
+			return
+		}
 		if !odometer(idx[:len(outer)], outer) {
 			return
 		}

@@ -119,14 +119,11 @@ func (l *lowering) loadTurned(t *tile, o *dotOperand, g group, k0, kn, c0, n int
 	own := axesOf(d, &o.v, t, nil, g)
 	first := int64(0) // of the chunk, among all rows
 	if g == groupF {
-		for i := range d.n {
-			if d.grp[i] == groupF {
-				first = first*d.dims[i] + t.f0[i]
-			}
-		}
+		first = l.columnOf(t)
 	}
 	r := l.staysAt(o.root)
-	for c := int64(0); c < n; c += 128 {
+	l.repeat((n+127)/128, func(i int64) {
+		c := i * 128
 		b := rowBlock{n: min(128, n-c), step: 1}
 		if o.rows {
 			row := first + c0 + c
@@ -142,7 +139,7 @@ func (l *lowering) loadTurned(t *tile, o *dotOperand, g group, k0, kn, c0, n int
 			l.transfer(load, l.homeOf(o.root), l.vals.At(o.root).dt, base+k0*128, own, c0+c, b.n, []axis{{n: kdim, mem: 1, chip: 1}}, side{loc: b.loc, dt: o.dt})
 		}
 		l.turn(o, b, k0, kn, c)
-	}
+	})
 }
 
 // pointTurned settles, once the unit's tiles are planned, whether an operand that is turned is read where it stays.

@@ -198,6 +198,9 @@ func (l *lowering) joinReduce(v val, u *unit, a *view) bool {
 	if id == 0 || &l.units[id] != u || p.row {
 		return false
 	}
+	if u.kind == unitDot && !l.wholeRows(u) {
+		return false
+	}
 	d := u.dom
 	if !d.fit(a.shape(), false) || u.rigid && d.n != u.dom.n || !l.aligned(&d, a, false, false) {
 		return false
@@ -340,6 +343,9 @@ func (l *lowering) columnBytes(u *unit, list []val) int64 {
 	}
 	for i, v := range list {
 		for _, a := range l.argsOf(v) {
+			if v == u.root {
+				break // its operands are counted for themselves
+			}
 			if p := l.vals.At(a.root); p.op != vSplat && !(p.unit == l.vals.At(v).unit && p.row) {
 				note(a.root, i)
 			}
