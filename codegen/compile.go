@@ -124,6 +124,7 @@ func (w *Worker) begin(p *Program, res *Result) error {
 		}
 		w.tile, err = tile.Lower(canon, w.gen, tile.Options{
 			TileSBBytes: int64(w.opt.TileSBBytes), MaxInstructions: w.opt.MaxInstructions, HBMBytes: hbm,
+			Level: tileLevels[w.opt.TileLevel],
 		}, w.m)
 		return err
 	}})

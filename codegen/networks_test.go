@@ -89,6 +89,25 @@ func matmuls(t *testing.T, model string, words ...string) (n int) {
 	return n
 }
 
+// Levels of data reuse differ in what they load, not in matmuls or results.
+func TestTileLevels(t *testing.T) {
+	const model = "zoo:mlp?width=1024&batch=256&layers=3"
+	var loads [3]int64
+	for level := range loads {
+		o := verified("trn2")
+		o.TileLevel, o.SeedWeight = level, 3
+		pkg, res := compile(t, load(t, model), o)
+		match(t, pkg, model, 3, 2)
+		loads[level] = res.Tile.ByOpcode[ir.OpLoad]
+		if want := int64(2 * (2*1 + 2*8 + 1*8)); res.Tile.Matmuls != want {
+			t.Errorf("level %d: %d matmuls, want %d", level, res.Tile.Matmuls, want)
+		}
+	}
+	if loads[0] <= loads[1] || loads[1] <= loads[2] {
+		t.Errorf("loads of levels 0, 1, 2: %d; each must take fewer than the one before", loads)
+	}
+}
+
 // Published counts: the projections of a Llama layer; the convolutions of ResNet-50 and its classifier.
 func TestMatmulCounts(t *testing.T) {
 	if testing.Short() {

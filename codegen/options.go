@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/tile"
 	"github.com/rosmar-compiler/rosmar/regalloc"
 )
 
@@ -25,6 +26,7 @@ type Options struct {
 	PSUMBanks       int
 	HBMGiB          int
 	TileSBBytes     int
+	TileLevel       int // data reuse of products: 0 loads operands at use, 1 keeps rows, 2 keeps blocks
 	MaxInstructions int64
 	NumSemaphores   int // ring length of a queue set
 	Watchdog        time.Duration
@@ -47,16 +49,19 @@ type Options struct {
 const (
 	DefaultTarget          = "trn2"
 	DefaultOptLevel        = 2
+	DefaultTileLevel       = 2
 	DefaultMaxInstructions = 4_000_000
 	DefaultNumSemaphores   = 16
 	DefaultWatchdog        = 2700 * time.Second
 )
 
+var tileLevels = [...]tile.Level{tile.L0, tile.L1, tile.L2}
+
 // NewOptions gives the defaults.
 func NewOptions() Options {
 	return Options{
 		Target: DefaultTarget, OptLevel: -1, MaxInstructions: DefaultMaxInstructions, NumSemaphores: DefaultNumSemaphores,
-		Watchdog: DefaultWatchdog, Compressed: true,
+		Watchdog: DefaultWatchdog, Compressed: true, TileLevel: DefaultTileLevel,
 	}
 }
 
@@ -92,6 +97,9 @@ func (o *Options) resolve(own *target.Generation) (*target.Generation, []string,
 	}
 	if o.TileSBBytes < 0 || o.TileSBBytes > g.SBBytes {
 		return nil, nil, target.Errorf(target.User, "--tile-sb-bytes %d: %s has %d bytes a partition", o.TileSBBytes, g.Name, g.SBBytes)
+	}
+	if o.TileLevel < 0 || o.TileLevel >= len(tileLevels) {
+		return nil, nil, target.Errorf(target.User, "--tile-level %d: 0 loads operands at use, 1 keeps rows, 2 keeps blocks", o.TileLevel)
 	}
 	if o.MaxInstructions < 1 {
 		return nil, nil, target.Errorf(target.User, "--max-instruction-limit %d: at least one", o.MaxInstructions)

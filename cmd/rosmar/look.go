@@ -165,6 +165,7 @@ It takes files too, as a converter. Without an input it lists the generated mode
 	fs.StringVar(&format, "format", "", "`FORM` to write, hlo, onnx, json or rir, where the name of -o does not say")
 	targetFlag(cmd, &opt.Target, opt.Target, "`NAME` of the machine that tiles are for")
 	fs.IntVar(&opt.TileSBBytes, "tile-sb-bytes", 0, "`BYTES` of SBUF a partition that tiles are planned for; 0 is 90 % of the machine's")
+	fs.IntVar(&opt.TileLevel, "tile-level", opt.TileLevel, "`LEVEL` of data reuse in products: 0 loads operands at use, 1 keeps rows, 2 keeps blocks")
 	seedFlag(fs, &seed)
 	completeFlag(cmd, "format", "hlo", "onnx", "json", "rir")
 	return cmd
