@@ -1,0 +1,31 @@
+// Package plan is static memory planning: given buffers with known lifetimes and sizes, it finds an offset for each so that no
+// two that are live at once share a byte, and the highest byte used is as low as it can make it. It knows nothing of the
+// compiler around it, so any planner may use it: the exchange format is MiniMalloc's CSV.
+//
+//	fast     skyline dives in a few fixed orders, some tens of microseconds each on hundreds of buffers
+//	improve  fast, then bounded search for ever lower targets: 10 ms unless told otherwise
+//	exact    the same search to a capacity, to a proof, or to a limit of time or work
+//
+// # Tables
+//
+//	Problem   what is asked: columns by row, rows in the order of the input, gaps in a pool
+//	model     the same for the machine: sections instead of moments, movable buffers only, fixed ones as obstacles
+//	kdTree    movable buffers as points (first section, end section): the best of those inside a window of time
+//	diver     the skyline as a list of segments
+//	search    branch and bound on the skyline, with a trail instead of copies
+//
+// # Sections
+//
+// Time is cut where a lifetime ends after one has begun since the last cut: the sections are the maximal sets of buffers that
+// are live at once, in order of time. Two buffers meet in time exactly when they share a section, so sections are all that
+// placement needs, and there are fewer of them than moments. The largest load of a section is the lower bound of the peak.
+//
+// # Invariants
+//
+//   - Lifetimes are half-open: a buffer that starts when another ends does not meet it.
+//   - The work of a plan is counted in steps that depend on the input alone. A limit of work ends at the same step on every
+//     machine; a limit of time ends at some step of that same sequence, and Result.Work says which.
+//   - No list of overlapping pairs is ever made. The search keeps one bit a pair and is only used up to maxSearch buffers.
+//   - Check shares no code with the planner that would let both be wrong together.
+//   - A Planner that has seen a problem plans one of the same size without allocating.
+package plan

@@ -1,0 +1,203 @@
+package plan
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// inf is above every offset. Sums of two stay below the largest int64.
+const inf = int64(math.MaxInt64 / 4)
+
+// model is a problem as placement sees it. Movable buffers that are live and have bytes get the dense numbers 0 to n-1;
+// everything else is settled: fixed ones are obstacles, and what never occupies a byte lies at offset 0.
+type model struct {
+	n int   // movable buffers
+	s int32 // sections
+
+	row    []uint32 // of the problem, by movable buffer
+	lo, hi []int32  // sections from the first to the last: [lo, hi)
+	size   []int64
+	align  []int64
+
+	first  []uint32 // stretches of u are stretch[first[u]:first[u+1]], ascending
+	parts  []part
+	length []int64 // moments between the first and the last
+
+	obs []obstacle // by lower end
+
+	load     []int64 // of each section, obstacles included
+	bound    int64   // no layout is lower: the largest load, the largest buffer, the highest end of a fixed one
+	fixedTop int64
+	aligned  bool // some alignment is above 1
+	gapped   bool // some movable buffer is away for a while
+	windowed bool // or keeps only some of its bytes
+
+	scratchPieces []piece
+	scratchKeys   []uint64
+	scratchTimes  []int64
+}
+
+// part is a stretch of sections in which a buffer occupies its bytes [bLo, bHi).
+type part struct {
+	lo, hi   int32
+	bLo, bHi int64
+}
+
+// obstacle is a rectangle that is taken: sections [lo, hi), bytes [a, b).
+type obstacle struct {
+	lo, hi int32
+	a, b   int64
+}
+
+// piece is a part in moments, before there are sections.
+type piece struct {
+	row        uint32
+	lo, hi     int32
+	start, end int64
+	bLo, bHi   int64
+}
+
+// build fills the model from a valid problem.
+func (m *model) build(p *Problem) {
+	*m = model{
+		row: m.row[:0], lo: m.lo[:0], hi: m.hi[:0], size: m.size[:0], align: m.align[:0], first: m.first[:0], parts: m.parts[:0],
+		length: m.length[:0], obs: m.obs[:0], load: m.load[:0],
+		scratchPieces: m.scratchPieces[:0], scratchKeys: m.scratchKeys[:0], scratchTimes: m.scratchTimes[:0],
+	}
+	m.cut(p)
+	m.sweep()
+	m.settle(p)
+}
+
+// cut makes the pieces: lifetimes cut at gaps.
+func (m *model) cut(p *Problem) {
+	for i, size := range p.Size {
+		at, end := p.Lower[i], p.Upper[i]
+		if size == 0 || at == end {
+			continue
+		}
+		if p.Gaps[i].Len > 0 {
+			for _, g := range p.gaps(i) {
+				if at < g.Lower {
+					m.scratchPieces = append(m.scratchPieces, piece{row: uint32(i), start: at, end: g.Lower, bHi: size})
+				}
+				if g.Lo < g.Hi {
+					m.scratchPieces = append(m.scratchPieces, piece{row: uint32(i), start: g.Lower, end: g.Upper, bLo: g.Lo, bHi: g.Hi})
+				}
+				at = g.Upper
+			}
+		}
+		if at < end {
+			m.scratchPieces = append(m.scratchPieces, piece{row: uint32(i), start: at, end: end, bHi: size})
+		}
+	}
+}
+
+// sweep numbers the sections and gives each piece its own. An event is a word: moment, then end before start, then piece.
+func (m *model) sweep() {
+	ps := m.scratchPieces
+	if len(ps) == 0 {
+		return
+	}
+	least, most := int64(math.MaxInt64), int64(0)
+	for i := range ps {
+		least, most = min(least, ps[i].start), max(most, ps[i].end)
+	}
+	idBits := bits.Len(uint(2*len(ps) - 1))
+	ranked := bits.Len64(uint64(most-least))+idBits > 64
+	if ranked {
+		for i := range ps {
+			m.scratchTimes = append(m.scratchTimes, ps[i].start, ps[i].end)
+		}
+		slices.Sort(m.scratchTimes)
+		m.scratchTimes = slices.Compact(m.scratchTimes)
+	}
+	at := func(t int64) uint64 {
+		if ranked {
+			k, _ := slices.BinarySearch(m.scratchTimes, t)
+			return uint64(k)
+		}
+		return uint64(t - least)
+	}
+	starts := uint64(len(ps))
+	for i := range ps {
+		m.scratchKeys = append(m.scratchKeys, at(ps[i].end)<<idBits|uint64(i), at(ps[i].start)<<idBits|(starts+uint64(i)))
+	}
+	slices.Sort(m.scratchKeys)
+	load, grew := int64(0), false
+	for _, k := range m.scratchKeys {
+		e := k & (1<<idBits - 1)
+		if e < starts {
+			if grew {
+				m.load = append(m.load, load)
+				grew = false
+			}
+			ps[e].hi = int32(len(m.load))
+			load -= ps[e].bHi - ps[e].bLo
+			continue
+		}
+		pc := &ps[e-starts]
+		pc.lo = int32(len(m.load))
+		load += pc.bHi - pc.bLo
+		grew = true
+	}
+	m.s = int32(len(m.load))
+	for _, l := range m.load {
+		m.bound = max(m.bound, l)
+	}
+}
+
+// settle splits the pieces into those of movable buffers and obstacles.
+func (m *model) settle(p *Problem) {
+	ps := m.scratchPieces
+	for i := 0; i < len(ps); {
+		r := ps[i].row
+		j := i + 1
+		for j < len(ps) && ps[j].row == r {
+			j++
+		}
+		if off := p.Fixed[r]; off != None {
+			for ; i < j; i++ {
+				m.obs = append(m.obs, obstacle{ps[i].lo, ps[i].hi, off + ps[i].bLo, off + ps[i].bHi})
+			}
+			m.fixedTop = max(m.fixedTop, off+p.Size[r])
+			continue
+		}
+		m.row = append(m.row, r)
+		m.lo, m.hi = append(m.lo, ps[i].lo), append(m.hi, ps[j-1].hi)
+		m.length = append(m.length, ps[j-1].end-ps[i].start)
+		m.size, m.align = append(m.size, p.Size[r]), append(m.align, p.Align[r])
+		m.first = append(m.first, uint32(len(m.parts)))
+		m.bound = max(m.bound, p.Size[r])
+		m.aligned = m.aligned || p.Align[r] > 1
+		m.gapped = m.gapped || j > i+1
+		for ; i < j; i++ {
+			pc := &ps[i]
+			m.parts = append(m.parts, part{pc.lo, pc.hi, pc.bLo, pc.bHi})
+			m.windowed = m.windowed || pc.bHi-pc.bLo != p.Size[r]
+		}
+	}
+	m.n = len(m.row)
+	m.first = append(m.first, uint32(len(m.parts)))
+	m.bound = max(m.bound, m.fixedTop)
+	slices.SortFunc(m.obs, func(x, y obstacle) int {
+		if c := cmpInt64(x.a, y.a); c != 0 {
+			return c
+		}
+		return int(x.lo) - int(y.lo)
+	})
+}
+
+func (m *model) partsOf(u uint32) []part { return m.parts[m.first[u]:m.first[u+1]] }
+
+// alignUp is the least multiple of a that is not below x.
+func alignUp(x, a int64) int64 {
+	if a == 1 {
+		return x
+	}
+	if r := x % a; r != 0 {
+		return x + a - r
+	}
+	return x
+}
