@@ -239,8 +239,7 @@ func (l *lowering) fillDRAM(r *valueRow, to home, dst view) {
 	p.chunk(&d, 0, &t)
 	dt := r.dt
 	loc := l.sb(l.tileName(l.cur), dt, int(p.height), t.w)
-	l.emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{l.chip(loc, r.dt, 0, int(p.height), 0, ir.Pair{Step: 1, Num: uint32(t.w)})},
-		ir.Int(ir.KeyConstant, int64(r.bits)))
+	l.memset(l.cols(loc, dt, p.height, 0, t.w), r.bits)
 	l.repeat(p.tiles(), func(r int64) {
 		p.row(&t, r)
 		part := axesOf(&d, &v, &t, l.partAxes[:0], groupP)

@@ -1,6 +1,8 @@
 package tile
 
 import (
+	"math"
+
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
@@ -89,6 +91,13 @@ func (l *lowering) solid(t *tile, i, j int, o opnd, n int64) opnd {
 }
 
 func (l *lowering) memset(out ir.Arg, bits uint64) {
+	if out.Dtype.Size() == 8 && bits != 0 {
+		// An instruction fills with up to four bytes: one for each half of the elements.
+		for k := range int64(2) {
+			l.memset(l.half(out, k), bits>>(32*k)&math.MaxUint32)
+		}
+		return
+	}
 	l.emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{out}, ir.Int(ir.KeyConstant, int64(bits)))
 }
 
@@ -195,6 +204,20 @@ func (l *lowering) lowBits(x ir.Arg, dt target.Dtype) ir.Arg {
 	}
 	ap.Dtype = dt
 	return ir.Arg{Kind: ir.ArgAP, Dtype: dt, Ref: uint32(l.m.APs.Add(ap))}
+}
+
+// half is the low (0) or high (1) 32 bits of each element of a tile of 64-bit elements.
+func (l *lowering) half(x ir.Arg, k int64) ir.Arg {
+	if l.counting {
+		return ir.Arg{Kind: ir.ArgAP, Dtype: target.Int32}
+	}
+	ap := *l.m.APs.At(x.AP())
+	ap.Dtype = target.Int32
+	ap.Off = ap.Off*2 + k
+	for i := range ap.NPairs() {
+		ap.Pairs[i].Step *= 2
+	}
+	return ir.Arg{Kind: ir.ArgAP, Dtype: target.Int32, Ref: uint32(l.m.APs.Add(ap))}
 }
 
 // halves walks each element of a tile twice: its 32-bit halves, or the element itself again.

@@ -255,6 +255,9 @@ func (l *lowering) convert(n graph.Node, x view, from, to graph.Dtype) view {
 				l.badType(n, to, "widening of negative values to an unsigned type is not lowered")
 				return view{}
 			}
+			if dt.Size() == 8 {
+				return l.ranged(l.add(valueRow{op: vCopy, dt: dt, rev0: true}, dims, x), tlo, thi) // the bits as they lie
+			}
 			return l.ranged(l.add(valueRow{op: vTS, op0: target.AluBitOr, dt: dt}, dims, x), tlo, thi)
 		}
 		if l.isSplat(&x) {

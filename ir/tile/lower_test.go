@@ -320,3 +320,23 @@ func TestWideToNarrow(t *testing.T) {
 		agreeOn(t, g, Options{}, []graph.Tensor{graph.TensorOfInts(graph.S64, []int64{4}, 3, -7, 1<<40, -1<<40)})
 	}
 }
+
+// TestWideSigns: 64-bit integers change their sign by being read otherwise.
+func TestWideSigns(t *testing.T) {
+	g := model(t, func(b *B) []N {
+		x := b.Param("x", graph.S64, 4)
+		return []N{b.Convert(x, graph.U64), b.Convert(b.Convert(x, graph.U64), graph.F32)}
+	})
+	agreeOn(t, g, Options{}, []graph.Tensor{graph.TensorOfInts(graph.S64, []int64{4}, 3, -7, 1<<40, -1<<40)})
+}
+
+// TestWideConstants: repeated 64-bit elements, of one word and of two.
+func TestWideConstants(t *testing.T) {
+	agree(t, model(t, func(b *B) []N {
+		x := b.Param("x", graph.F32, 3, 70)
+		p := b.Compare(graph.DirGT, x, b.Like(x, 0))
+		i := b.Convert(b.Convert(x, graph.S32), graph.S64)
+		return []N{b.Convert(b.Scalar(graph.F32, -1), graph.S64), b.Ints(graph.S64, []int64{3, 70}, 5), b.Select(p, i, b.Ints(graph.S64, []int64{3, 70}, -3<<40+7)),
+			b.Pad(i, b.Ints(graph.S64, nil, 1<<33), []int64{1, 0}, []int64{0, 2}, nil), b.Concat(0, i, b.Ints(graph.S64, []int64{2, 70}, -1))}
+	}), Options{})
+}

@@ -112,6 +112,9 @@ func checkTypes(p *problems, i ir.Inst, all, ins, outs []side) {
 		p.inst(i, "writes %s to PSUM at %s; %s writes four-byte types there", s.dtype, m.LocName(s.ap.Loc), m.Gen.Name)
 	}
 	moves := r.Op == ir.OpTensorCopy || r.Op == ir.OpMemset || r.Op == ir.OpIota
+	if r.Op == ir.OpMemset && m.Attr(i, ir.KeyConstant) != 0 && m.Outs(i)[0].Dtype.Size() == 8 {
+		p.inst(i, "fills %s with a constant that is not 0; one of four bytes is possible", m.Outs(i)[0].Dtype)
+	}
 	if !moves && r.Op != ir.OpMatmultMx && r.Op != ir.OpQuantizeMx {
 		for k := range all {
 			if s := &all[k]; s.tensor() && (s.dtype.Size() == 8 || s.dtype.Class() == target.ClassPacked) {
