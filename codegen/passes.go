@@ -230,11 +230,19 @@ func lowerSync(w *Worker) error {
 	})
 }
 
+// reportStats counts instructions by engine and the bytes that cross the DRAM bus, beside those that must: the inputs, weights
+// and outputs once each. The body of a loop counts once.
 func reportStats(w *Worker) error {
 	var n [target.NumEngines]int64
+	var loaded, saved, floor int64
 	for b := range w.m.Blocks.All() {
 		for _, i := range w.m.OrderOf(b) {
-			n[w.m.Insts.At(i).Engine]++
+			r := w.m.Insts.At(i)
+			n[r.Engine]++
+			if r.Op.Is(ir.FlagDMA) {
+				in, out := w.dramBytes(i)
+				loaded, saved = loaded+in, saved+out
+			}
 		}
 	}
 	for e, c := range n {
@@ -242,5 +250,38 @@ func reportStats(w *Worker) error {
 			w.Count(target.Engine(e).String(), c)
 		}
 	}
+	for _, r := range w.m.Locs.All() {
+		if r.Space != target.SpaceDRAM {
+			continue
+		}
+		if kind := w.m.Sets.At(r.Set).Kind; kind.IsInput() || kind.IsOutput() || kind == ir.KindConst {
+			floor += r.Bytes * int64(r.Parts)
+		}
+	}
+	w.Count("dram_loaded", loaded)
+	w.Count("dram_saved", saved)
+	w.Count("dram_floor", floor)
 	return nil
+}
+
+// dramBytes are what a transfer reads from DRAM and writes to it. What a gather moves is the size of its output.
+func (w *Worker) dramBytes(i ir.Inst) (in, out int64) {
+	inDRAM := func(args []ir.Arg) (yes bool, bytes int64) {
+		for _, a := range args {
+			if a.Kind == ir.ArgAP {
+				row := w.m.APs.At(a.AP())
+				yes = yes || w.m.Locs.At(row.Loc).Space == target.SpaceDRAM
+				bytes = max(bytes, row.Elems()*int64(row.Dtype.Size()))
+			}
+		}
+		return yes, bytes
+	}
+	to, bytes := inDRAM(w.m.Outs(i))
+	if from, _ := inDRAM(w.m.Ins(i)); from {
+		in = bytes
+	}
+	if to {
+		out = bytes
+	}
+	return in, out
 }

@@ -43,3 +43,29 @@ func TestScheduleQuality(t *testing.T) {
 		}
 	}
 }
+
+// Values stay on chip: DRAM sees little more than the inputs, the weights and the outputs, once each.
+func TestDRAMBytes(t *testing.T) {
+	for _, model := range []string{
+		shared(t, "onnx", "deeploy", "CCT_2_32_32_128_Opset20", "network.onnx"), shared(t, "onnx", "light", "light_squeezenet.onnx"),
+		"zoo:resnet50",
+	} {
+		for _, target := range targets {
+			o := NewOptions()
+			o.Target = target
+			var w Worker
+			res := w.compileOnly(t, model, &o)
+			stats := map[string]int64{}
+			for _, pass := range res.Timing {
+				for _, c := range pass.Counters {
+					stats[c.Name] = c.Value
+				}
+			}
+			moved, floor := stats["dram_loaded"]+stats["dram_saved"], stats["dram_floor"]
+			t.Logf("%s for %s: %d of %d bytes, %.3f times", model, target, moved, floor, float64(moved)/float64(floor))
+			if floor == 0 || 2*moved > 3*floor {
+				t.Errorf("%s for %s: DRAM sees %d bytes; its inputs, weights and outputs are %d", model, target, moved, floor)
+			}
+		}
+	}
+}
