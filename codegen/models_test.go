@@ -863,6 +863,27 @@ func (s *street) check(t rapid.TB, g *graph.Graph, ins []NamedTensor, o Options)
 	return nil
 }
 
+// A dense tensor of 127 rows of 257 elements has no divisor that cuts it into long runs, and more rows than a block has
+// descriptors.
+func TestRunsOfPrimes(t *testing.T) {
+	g := new(graph.Graph)
+	g.Name = "m"
+	b := graph.Begin(g, "main")
+	y := b.Dot(b.Param("x", graph.F32, 127), b.Param("w", graph.F32, 257), nil, nil, nil, nil)
+	b.Output("y", y)
+	c, err := b.End(y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Entry = c
+	var s street
+	for _, target := range targets {
+		if err := s.check(t, g, drawnInputs(g, false, 1), verified(target)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Random models, over shapes, layouts, types and operators, give the interpreter's numbers through the package on every target.
 func TestRandomModels(t *testing.T) {
 	var s street

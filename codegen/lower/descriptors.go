@@ -76,8 +76,12 @@ func (w *walkAxes) push(num, step int64) {
 		return
 	}
 	if k := w.n - 1; k >= 0 && step == w.step[k]*w.num[k] {
-		w.num[k] *= num
-		return
+		// A run that is too long stays in the parts that it has when it cannot be cut well into others.
+		limit := neff.MaxRun / w.size
+		if n := w.num[k] * num; k > 0 || w.step[k] != w.size || n <= limit || w.num[k] > limit || runOf(n, limit) != 0 {
+			w.num[k] = n
+			return
+		}
 	}
 	w.num[w.n], w.step[w.n] = num, step
 	w.n++
