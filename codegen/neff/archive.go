@@ -8,6 +8,7 @@ import (
 	"hash"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -56,14 +57,29 @@ type Writer struct {
 	h     Header
 	sum   hash.Hash
 	sunk  int64 // payload bytes
-	buf   *bufio.Writer
-	gz    *gzip.Writer // nil = plain tar
-	tarN  int64        // tar bytes
+	pack  *packer
+	buf   *bufio.Writer // of pack
+	gz    *gzip.Writer  // of pack, nil = plain tar
+	tarN  int64         // tar bytes
 	tar   *tar.Writer
 	last  string
 	start int64
 	err   error
 }
+
+// packer is the end of a writer's pipe, a megabyte of tables that hold nothing between two packages.
+type packer struct {
+	buf *bufio.Writer
+	gz  *gzip.Writer
+}
+
+var packers = sync.Pool{New: func() any {
+	gz, err := gzip.NewWriterLevel(nil, gzipLevel)
+	if err != nil {
+		panic("neff: " + err.Error()) // the level is ours
+	}
+	return &packer{bufio.NewWriterSize(nil, 1<<16), gz}
+}}
 
 // NewWriter begins a package at the current position of out. plain leaves the tar uncompressed.
 func NewWriter(out io.WriteSeeker, h Header, plain bool) (*Writer, error) {
@@ -85,12 +101,13 @@ func NewWriter(out io.WriteSeeker, h Header, plain bool) (*Writer, error) {
 	if _, err := out.Write(blank); err != nil {
 		return nil, err
 	}
-	w.buf = bufio.NewWriterSize((*payloadSink)(w), 1<<16)
+	w.pack = packers.Get().(*packer)
+	w.buf = w.pack.buf
+	w.buf.Reset((*payloadSink)(w))
 	var under io.Writer = w.buf
 	if !plain {
-		if w.gz, err = gzip.NewWriterLevel(w.buf, gzipLevel); err != nil {
-			return nil, err
-		}
+		w.gz = w.pack.gz
+		w.gz.Reset(w.buf)
 		under = w.gz
 	}
 	w.tar = tar.NewWriter(&counter{w: under, n: &w.tarN})
@@ -191,6 +208,9 @@ func (w *Writer) Close() (Header, error) {
 	if err := w.buf.Flush(); err != nil {
 		return Header{}, err
 	}
+	w.buf.Reset(nil)
+	w.gz, w.buf = nil, nil
+	packers.Put(w.pack)
 	w.h.seal(uint64(w.sunk), w.sum.Sum(nil))
 	head, err := w.h.AppendTo(nil)
 	if err != nil {
@@ -253,7 +273,7 @@ func checkPath(p string) error {
 	case strings.ContainsAny(p, "\x00\\"):
 		return target.Errorf(target.User, "neff: member %q contains a NUL or backslash", p)
 	}
-	for _, part := range strings.Split(p, "/") {
+	for part := range strings.SplitSeq(p, "/") {
 		if part == "" || part == "." || part == ".." {
 			return target.Errorf(target.User, "neff: member %q has an empty, \".\" or \"..\" part", p)
 		}

@@ -16,12 +16,52 @@ const flushAt = 1 << 15
 // WriteEngine streams an engine's JSON: its descriptors in the order of the list, keys sorted, and for Activation and DVE
 // their tables. Nothing is kept, so a list of any length costs one buffer.
 func WriteEngine(w io.Writer, e target.Engine, descs []Desc, def *Def) error {
-	queues, vars, err := quotedNames(def)
+	n, err := quotedNames(def)
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, 0, flushAt+4096)
-	buf = append(buf, '{')
+	return n.write(w, e, descs)
+}
+
+// spelling is the names of queue sets and variables as JSON strings, and the buffer in which lists are spelled.
+type spelling struct {
+	queues, vars []string
+	buf          []byte
+}
+
+// quotedNames spells the names of both tables once.
+func quotedNames(def *Def) (*spelling, error) {
+	var text []byte
+	ends := make([]int, 0, len(def.Queues)+len(def.Vars))
+	quote := func(s string) (err error) {
+		if text, err = jsontext.AppendQuote(text, s); err != nil {
+			return target.Errorf(target.User, "neff: name %q is not UTF-8", s)
+		}
+		ends = append(ends, len(text))
+		return nil
+	}
+	for i := range def.Queues {
+		if err := quote(def.Queues[i].Name); err != nil {
+			return nil, err
+		}
+	}
+	for i := range def.Vars {
+		if err := quote(def.Vars[i].Name); err != nil {
+			return nil, err
+		}
+	}
+	all, list, at := string(text), make([]string, len(ends)), 0
+	for i, end := range ends {
+		list[i], at = all[at:end], end
+	}
+	return &spelling{queues: list[:len(def.Queues)], vars: list[len(def.Queues):]}, nil
+}
+
+func (n *spelling) write(w io.Writer, e target.Engine, descs []Desc) error {
+	if n.buf == nil {
+		n.buf = make([]byte, 0, flushAt+4096)
+	}
+	buf := append(n.buf[:0], '{')
 	if e == target.EngineAct {
 		buf = append(buf, `"activation_function_sets":`...)
 		buf = append(appendActSets(buf), ',')
@@ -32,7 +72,7 @@ func WriteEngine(w io.Writer, e target.Engine, descs []Desc, def *Def) error {
 			buf = append(buf, ',')
 		}
 		buf = append(buf, '\n')
-		buf = appendDesc(buf, &descs[i], queues, vars)
+		buf = appendDesc(buf, &descs[i], n.queues, n.vars)
 		if len(buf) >= flushAt {
 			if _, err := w.Write(buf); err != nil {
 				return err
@@ -45,26 +85,8 @@ func WriteEngine(w io.Writer, e target.Engine, descs []Desc, def *Def) error {
 		buf = append(buf, `,"dve_tables":[]`...)
 	}
 	buf = append(buf, '}', '\n')
-	_, err = w.Write(buf)
+	_, err := w.Write(buf)
 	return err
-}
-
-// quotedNames spells the names of both tables as JSON strings, once.
-func quotedNames(def *Def) (queues, vars []string, err error) {
-	quote := func(s string) string {
-		b, e := jsontext.AppendQuote(nil, s)
-		if e != nil && err == nil {
-			err = target.Errorf(target.User, "neff: name %q is not UTF-8", s)
-		}
-		return string(b)
-	}
-	for i := range def.Queues {
-		queues = append(queues, quote(def.Queues[i].Name))
-	}
-	for i := range def.Vars {
-		vars = append(vars, quote(def.Vars[i].Name))
-	}
-	return queues, vars, err
 }
 
 func appendDesc(b []byte, d *Desc, queues, vars []string) []byte {
@@ -176,17 +198,17 @@ type descReader struct {
 }
 
 func newDescReader(r io.Reader, e target.Engine, def *Def) (*descReader, error) {
-	queues, vars, err := quotedNames(def)
+	n, err := quotedNames(def)
 	if err != nil {
 		return nil, err
 	}
 	rd := &descReader{dec: jsontext.NewDecoder(r), file: e.Info().Name + ".json", engine: e,
-		queues: make(map[string]uint32, len(queues)), vars: make(map[string]uint32, len(vars))}
-	for i := 1; i < len(queues); i++ {
-		rd.queues[queues[i]] = uint32(i)
+		queues: make(map[string]uint32, len(n.queues)), vars: make(map[string]uint32, len(n.vars))}
+	for i := 1; i < len(n.queues); i++ {
+		rd.queues[n.queues[i]] = uint32(i)
 	}
-	for i := 1; i < len(vars); i++ {
-		rd.vars[vars[i]] = uint32(i)
+	for i := 1; i < len(n.vars); i++ {
+		rd.vars[n.vars[i]] = uint32(i)
 	}
 	return rd, nil
 }

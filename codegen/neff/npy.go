@@ -3,7 +3,7 @@ package neff
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,25 +70,29 @@ func AppendNPY(dst []byte, a Array) ([]byte, error) {
 	if size != int64(len(a.Data)) {
 		return nil, target.Errorf(target.Bug, "npy: %s of shape %v needs %d bytes, has %d", a.Descr, a.Shape, size, len(a.Data))
 	}
-	var shape strings.Builder
-	for _, n := range a.Shape {
-		fmt.Fprintf(&shape, "%d, ", n)
-	}
-	text := shape.String()
-	if len(a.Shape) > 1 { // (2, 3) but (2,) for one dimension
-		text = strings.TrimSuffix(text, ", ")
-	} else {
-		text = strings.TrimSuffix(text, " ")
-	}
-	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", a.Descr, text)
-	for (len(npyMagic)+4+len(head)+1)%64 != 0 {
-		head += " "
-	}
-	head += "\n"
+	// The header is padded so that the data starts at a multiple of 64.
+	dst = slices.Grow(dst, 192+20*len(a.Shape)+len(a.Data))
+	start := len(dst)
 	dst = append(dst, npyMagic...)
-	dst = append(dst, 1, 0)
-	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(head)))
-	dst = append(dst, head...)
+	dst = append(dst, 1, 0, 0, 0)
+	dst = append(dst, "{'descr': '"...)
+	dst = append(dst, a.Descr...)
+	dst = append(dst, "', 'fortran_order': False, 'shape': ("...)
+	for i, n := range a.Shape { // (2, 3) but (2,) for one dimension
+		if i > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = strconv.AppendInt(dst, n, 10)
+		if i < len(a.Shape)-1 || i == 0 {
+			dst = append(dst, ',')
+		}
+	}
+	dst = append(dst, "), }"...)
+	for (len(dst)-start+1)%64 != 0 {
+		dst = append(dst, ' ')
+	}
+	dst = append(dst, '\n')
+	binary.LittleEndian.PutUint16(dst[start+len(npyMagic)+2:], uint16(len(dst)-start-len(npyMagic)-4))
 	return append(dst, a.Data...), nil
 }
 

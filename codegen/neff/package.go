@@ -215,13 +215,17 @@ func (p *Package) parts(g *target.Generation, features uint64) ([]part, error) {
 			return nil, err
 		}
 	}
+	names, err := quotedNames(&p.Def)
+	if err != nil {
+		return nil, err
+	}
 	for i, e := range target.Sequencers {
 		prog := &p.Engines[i]
 		stream := fromBytes(coreDir+e.Info().Name+".bin", prog.Stream)
 		if prog.Emit != nil {
 			stream = part{stream.path, prog.Bundles * bundleSize, prog.Emit}
 		}
-		descs := func(w io.Writer) error { return WriteEngine(w, e, prog.Descs, &p.Def) }
+		descs := func(w io.Writer) error { return names.write(w, e, prog.Descs) }
 		var n int64 // the list is spelled twice: once to learn its size, which a tar member needs first
 		if err := descs(&counter{io.Discard, &n}); err != nil {
 			return nil, err
