@@ -317,8 +317,7 @@ func (w *Workspace) read(a *access) {
 	}
 }
 
-// write enters a write: an edge to each writer and reader that it hits. A write that fills its segments replaces what it
-// covers; another one is added beside it.
+// write enters a write: an edge to each writer and reader that it hits. It replaces what it hides and stands beside the rest.
 func (w *Workspace) write(a *access) {
 	s := a.in
 	c := s.span(a.lo, a.hi)
@@ -336,7 +335,7 @@ func (w *Workspace) write(a *access) {
 			if or != a.doneAnti && (q == q0 || or != old[q-1].r) && w.scan(a, or, ir.DepAnti, lo, hi) {
 				a.doneAnti = or
 			}
-			if a.fp == nil && w.covers(a, ow, q) && w.covers(a, or, q) {
+			if w.covers(a, ow, q) && w.covers(a, or, q) {
 				if a.alone == 0 {
 					a.alone = w.push(a, 0)
 				}
@@ -347,9 +346,7 @@ func (w *Workspace) write(a *access) {
 				g[q] = g[q-1]
 				continue
 			}
-			if a.fp == nil {
-				ow, or = w.uncovered(a, ow, q), w.uncovered(a, or, q)
-			}
+			ow, or = w.uncovered(a, ow, q), w.uncovered(a, or, q)
 			if w.depth(ow)+w.depth(or) < maxHistory {
 				g[q] = history{w.push(a, ow), or}
 				continue
@@ -368,11 +365,11 @@ func (w *Workspace) write(a *access) {
 	}
 }
 
-// covers reports whether a write that fills the segment hides every entry of a list in a quadrant.
+// covers reports whether a write hides every entry of a list in a quadrant.
 func (w *Workspace) covers(a *access, head uint32, q int) bool {
 	for at := head; at != 0; {
 		e := &w.entries[at]
-		if !a.hides(e, q) {
+		if !w.hides(a, e, q) {
 			return false
 		}
 		at = e.next
@@ -380,7 +377,12 @@ func (w *Workspace) covers(a *access, head uint32, q int) bool {
 	return true
 }
 
-func (a *access) hides(e *entry, q int) bool {
+// hides reports whether a write leaves nothing of an entry in a quadrant of a segment. Of the entries that a pattern meets it
+// hides those of the same pattern: what a loop writes again and again would otherwise fill the history.
+func (w *Workspace) hides(a *access, e *entry, q int) bool {
+	if a.fp != nil {
+		return e.fp != 0 && w.prints[e.fp] == *a.fp
+	}
 	return max(int(e.p0), 32*q) >= int(a.p0) && min(int(e.p1), 32*q+32) <= int(a.p1)
 }
 
@@ -388,7 +390,7 @@ func (a *access) hides(e *entry, q int) bool {
 func (w *Workspace) uncovered(a *access, head uint32, q int) uint32 {
 	out, same := uint32(0), true
 	for at := head; at != 0; at = w.entries[at].next {
-		if a.hides(&w.entries[at], q) {
+		if w.hides(a, &w.entries[at], q) {
 			same = false
 		}
 	}
@@ -397,7 +399,7 @@ func (w *Workspace) uncovered(a *access, head uint32, q int) uint32 {
 	}
 	for at := head; at != 0; {
 		e := w.entries[at]
-		if !a.hides(&e, q) {
+		if !w.hides(a, &e, q) {
 			d := min(w.depth(out)+1, maxDepth)
 			at, e.next = e.next, out
 			e.depth = e.depth&bundleBit | uint16(d)
