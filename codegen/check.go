@@ -2,7 +2,9 @@ package codegen
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,7 +136,6 @@ func (w *Worker) dump(pass string, index int, before bool) error {
 	if format == "" {
 		format = "rir"
 	}
-	out := w.Talk
 	if o.DumpDir != "" {
 		if err := os.MkdirAll(o.DumpDir, 0o755); err != nil {
 			return target.Errorf(target.User, "--dump-dir: %v", err)
@@ -143,13 +144,16 @@ func (w *Worker) dump(pass string, index int, before bool) error {
 		if err != nil {
 			return target.Errorf(target.User, "--dump-dir: %v", err)
 		}
-		defer f.Close()
-		out = f
-	} else if out == nil {
-		return nil
-	} else {
-		fmt.Fprintf(out, "# %s %s\n", when, pass)
+		return errors.Join(w.write(f, format), f.Close())
 	}
+	if w.Talk == nil {
+		return nil
+	}
+	fmt.Fprintf(w.Talk, "# %s %s\n", when, pass)
+	return w.write(w.Talk, format)
+}
+
+func (w *Worker) write(out io.Writer, format string) error {
 	if format == "json" {
 		return bir.Write(out, w.m)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rosmar-compiler/rosmar/codegen/neff"
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -85,11 +86,16 @@ func Write(m *ir.Module, f ir.Func, opt Options, t *Tail, out io.WriteSeeker) (n
 	return h, st, err
 }
 
+// headerName fits a name into the 255 bytes of the header, at the end of a character.
 func headerName(s string) string {
-	if len(s) > 255 {
-		s = s[:255]
+	if len(s) <= 255 {
+		return s
 	}
-	return s
+	n := 255
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 // blocksOf makes the descriptor blocks of all engines, in schedule order.
