@@ -913,3 +913,35 @@ func TestRandomModels(t *testing.T) {
 		}
 	}
 }
+
+// On the last generation the pointer scalars of an activation lie in the quadrant of its input. Tiles of few rows could lie in
+// any.
+func TestScalarQuadrants(t *testing.T) {
+	var s street
+	for _, rows := range []int64{1, 3, 33, 65} {
+		g := new(graph.Graph)
+		g.Name = "m"
+		b := graph.Begin(g, "main")
+		x := b.Param("x", graph.F32, rows, 3)
+		mean := b.Mul(b.ReduceKeep(graph.ReduceSum, x, 1), b.Scalar(graph.F32, 1.0/3))
+		c := b.Sub(x, mean)
+		v := b.Mul(b.ReduceKeep(graph.ReduceSum, b.Mul(c, c), 1), b.Scalar(graph.F32, 1.0/3))
+		y := b.Mul(c, b.Unary(graph.OpRsqrt, b.Add(v, b.Scalar(graph.F32, 0.25))))
+		y = b.Unary(graph.OpAbs, b.Unary(graph.OpRelu, y))
+		b.Output("y", y)
+		comp, err := b.End(y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Entry = comp
+		for _, bytes := range []int{0, 16512, 24576} {
+			for _, target := range targets {
+				o := verified(target)
+				o.SBBytes = bytes
+				if err := s.check(t, g, drawnInputs(g, false, 1), o); err != nil {
+					t.Errorf("%d rows on %s: %v", rows, target, err)
+				}
+			}
+		}
+	}
+}

@@ -107,7 +107,7 @@ func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
 		length := int32((min(max(1, l.Bytes), 1<<30) + granule - 1) / granule)
 		use := ws.use(m, u)
 		p := place{
-			hi: length, class: heightClass(l, use.matmul), shift: sbShift(m.Gen, l, opt, true), least: sbShift(m.Gen, l, opt, false),
+			hi: length, class: heightClass(l, use.first), shift: sbShift(m.Gen, l, opt, true), least: sbShift(m.Gen, l, opt, false),
 		}
 		fixed := u.Flags&ssa.Placed != 0
 		if fixed && (l.Addr < 0 || l.Bytes < 0 || l.Addr > size-l.Bytes || int(l.Base)+int(l.Parts) > m.Gen.SBPartitions) {
@@ -133,7 +133,7 @@ func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
 
 // sbUse is what the accesses of a unit say about it.
 type sbUse struct {
-	matmul bool // an operand of a matmul
+	first  bool // starts at partition 0: what a matmul reads, and an activation with its scalars
 	tied   bool // one scheduling unit writes bytes and then reads them with others
 	points int  // distinct points with an access
 	reads  int
@@ -155,7 +155,7 @@ func (ws *Workspace) use(m *ir.Module, u *ssa.Unit) (r sbUse) {
 			}
 			if a.Flags&ssa.Read != 0 {
 				r.reads++
-				r.matmul = r.matmul || m.Insts.At(a.Inst).Op.Is(ir.FlagMatmul)
+				r.first = r.first || m.Insts.At(a.Inst).Op.Is(ir.FlagMatmul) || scalarsFollow(m, a.Inst)
 			}
 			if a.Flags&ssa.Write != 0 {
 				r.writes++
@@ -163,6 +163,20 @@ func (ws *Workspace) use(m *ir.Module, u *ssa.Unit) (r sbUse) {
 		}
 	}
 	return r
+}
+
+// scalarsFollow reports an activation whose scalars are read through pointers, on a generation where those must lie in the
+// quadrant of its input.
+func scalarsFollow(m *ir.Module, i ir.Inst) bool {
+	if m.Gen.Level < 40 || m.Insts.At(i).Op != ir.OpActivation {
+		return false
+	}
+	for k, a := range m.Ins(i) {
+		if k > 0 && a.Kind == ir.ArgAP {
+			return true
+		}
+	}
+	return false
 }
 
 // tied reports a read of bytes that an access before it in the same scheduling unit wrote in part: nothing can come between the
@@ -177,16 +191,16 @@ func (ws *Workspace) tied(m *ir.Module, before, a *ssa.Access) bool {
 }
 
 // heightClass is the class of a unit. The rows of the array are the partitions of both matmul operands, so what a matmul reads
-// starts at partition 0.
-func heightClass(l *ir.LocRow, matmul bool) uint8 {
+// starts at partition 0; so do operands that must share a quadrant.
+func heightClass(l *ir.LocRow, first bool) uint8 {
 	switch target.BandHeight(int(l.Parts)) {
 	case 32:
-		if matmul {
+		if first {
 			return 1
 		}
 		return class32
 	case 64:
-		if matmul {
+		if first {
 			return 6
 		}
 		return class64
