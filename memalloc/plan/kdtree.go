@@ -44,7 +44,7 @@ func (t *kdTree) build(lo, hi []int32) {
 	for t.n>>t.levels > kdLeaf {
 		t.levels++
 	}
-	t.point = t.point[:0]
+	t.point = slices.Grow(t.point[:0], t.n)
 	for i := range lo {
 		t.point = append(t.point, kdPoint{lo[i], hi[i], notQueued, uint32(i)})
 	}

@@ -65,6 +65,12 @@ func (m *model) build(p *Problem) {
 		length: m.length[:0], obs: m.obs[:0], load: m.load[:0],
 		scratchPieces: m.scratchPieces[:0], scratchKeys: m.scratchKeys[:0], scratchTimes: m.scratchTimes[:0],
 	}
+	// Sized at once: doubling would leave behind as much as is used, which counts on large problems.
+	n := len(p.Size)
+	m.row, m.lo, m.hi = slices.Grow(m.row, n), slices.Grow(m.lo, n), slices.Grow(m.hi, n)
+	m.size, m.align, m.length = slices.Grow(m.size, n), slices.Grow(m.align, n), slices.Grow(m.length, n)
+	m.first, m.parts = slices.Grow(m.first, n+1), slices.Grow(m.parts, n)
+	m.scratchPieces, m.scratchKeys = slices.Grow(m.scratchPieces, n), slices.Grow(m.scratchKeys, 2*n)
 	m.cut(p)
 	m.sweep()
 	m.settle(p)

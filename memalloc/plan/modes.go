@@ -11,12 +11,12 @@ const (
 	// fastWork is what fast may spend on searching, in steps of some 4 ns: half of its half millisecond.
 	fastWork = 60_000
 	// fastTotal is where fast makes no more passes than it must.
-	fastTotal = 75_000
+	fastTotal = 60_000
 	// meetWork is what the first descent of a search costs for each pair of a buffer and another that is live with it.
 	meetWork = 6
 	// fastFails is how often a search may fail in fast.
 	fastFails = 25
-	// huntFails is how often a search may fail in the first rounds of a hunt.
+	// huntFails is how often a search may fail in the first round of a hunt, and how much more in each further one.
 	huntFails = 128
 	// fastDives is how many passes there are at least when the searches found nothing.
 	fastDives = 3
@@ -123,11 +123,12 @@ func (pl *Planner) attempt(ceiling int64, lowest bool, maxFails, maxWork int64) 
 }
 
 // hunt searches for lower and lower layouts until the goal is met, there is none left to find, or the limits are reached. Searches restart
-// with all orders in turn, and with twice the failures every other round, so one of them sees everything in the end. Improve asks
-// for the goal and for a part of the way to it in turn, a half at first and less after each failure; exact for a part once a round.
+// with all orders in turn, and may fail more often each round, so one of them sees everything in the end. Improve asks
+// for the goal and for a part of the way to it in turn, a half at first and less after each failure. So does exact without a
+// capacity; with one, it asks for a part once a round, and twice for the bound: less room is less to try, and some are found sooner.
 func (pl *Planner) hunt(atMost int64) {
 	m := &pl.model
-	rng := splitmix(pl.opt.Seed)
+	rng, dabbles := splitmix(pl.opt.Seed), splitmix(^pl.opt.Seed)
 	grain := pl.grain()
 	usable := pl.preparable()
 	step := 1
@@ -136,13 +137,14 @@ func (pl *Planner) hunt(atMost int64) {
 		rounds = unprovenRounds // without a proof in reach, something must end it
 	}
 	for round := range rounds {
-		fails := int64(huntFails) << min(round/2, 40)
+		fails := int64(huntFails*(round+1)) << min(round/16, 30)
 		for i := range 2 * len(tries) { // each for the goal, then partly
 			partly := i&1 == 1
-			if partly && i > 1 && pl.opt.Mode == Exact {
+			tight := partly && i > 1 && pl.opt.Mode == Exact && pl.opt.Capacity > 0
+			if tight && i > 5 {
 				continue
 			}
-			pl.dabble(&rng, atMost)
+			pl.dabble(&dabbles, atMost)
 			goal := max(pl.goal(), atMost)
 			if pl.peak <= goal || pl.lost >= pl.peak-grain {
 				pl.lost = (pl.lost+grain)/grain*grain - 1 // up to where the next end could be
@@ -157,7 +159,13 @@ func (pl *Planner) hunt(atMost int64) {
 			}
 			if usable {
 				ceiling := goal
-				if partly {
+				switch {
+				case tight:
+					ceiling = max(m.bound, pl.lost+1)
+					if ceiling >= goal {
+						continue
+					}
+				case partly:
 					ceiling = min(max((pl.peak-(pl.peak-goal)>>step)/grain*grain, goal), pl.peak-1)
 				}
 				maxWork := int64(math.MaxInt64)
@@ -169,7 +177,7 @@ func (pl *Planner) hunt(atMost int64) {
 				switch {
 				case pl.peak < before:
 					step = max(step-1, 1)
-				case partly:
+				case partly && !tight:
 					step = min(step+1, 4)
 				}
 			}

@@ -29,14 +29,14 @@ type orderer struct {
 func (o *orderer) prepare(m *model) {
 	s := int(m.s)
 	levels := max(bits.Len(uint(s)), 1)
-	o.scratchTable = append(o.scratchTable[:0], m.load...)
+	o.scratchTable = append(slices.Grow(o.scratchTable[:0], levels*s), m.load...)
 	for k := 1; k < levels; k++ {
 		below := o.scratchTable[(k-1)*s:]
 		for i := range s {
 			o.scratchTable = append(o.scratchTable, max(below[i], below[min(i+1<<(k-1), s-1)]))
 		}
 	}
-	o.load = o.load[:0]
+	o.load = slices.Grow(o.load[:0], m.n)
 	for u := range m.n {
 		k := bits.Len(uint(m.hi[u]-m.lo[u])) - 1
 		row := o.scratchTable[k*s : (k+1)*s]
@@ -47,7 +47,7 @@ func (o *orderer) prepare(m *model) {
 
 // by sets rank to the place of each buffer in the order of the keys.
 func (o *orderer) by(m *model, keys ...key) {
-	o.scratchSorted = o.scratchSorted[:0]
+	o.scratchSorted = slices.Grow(o.scratchSorted[:0], m.n)
 	for u := range m.n {
 		o.scratchSorted = append(o.scratchSorted, uint32(u))
 	}

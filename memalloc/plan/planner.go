@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -214,7 +215,7 @@ func (pl *Planner) solve(p *Problem, atMost int64) {
 
 // spread sets the offsets of all rows from the best layout.
 func (pl *Planner) spread(p *Problem) {
-	pl.offsets = append(pl.offsets[:0], p.Fixed...)
+	pl.offsets = append(slices.Grow(pl.offsets[:0], len(p.Fixed)), p.Fixed...)
 	for i, o := range pl.offsets {
 		if o == None {
 			pl.offsets[i] = 0

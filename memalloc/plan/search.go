@@ -394,6 +394,7 @@ func (s *search) above(x int32) int64 {
 			}
 			for k, under := range s.meets[u*w : u*w+w] {
 				under &= s.waits[k] &^ row[k]
+				s.work += 1 + int64(bits.OnesCount64(under))
 				for ; under != 0; under &= under - 1 {
 					v := k<<6 + bits.TrailingZeros64(under)
 					if t := s.least[v] + m.size[v]; t < next {
