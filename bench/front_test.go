@@ -14,16 +14,19 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/zoo"
 )
 
-// BenchmarkTile lowers a canonical graph into a module that is used again.
+// BenchmarkTile lowers a canonical graph into a module and a workspace that are used again.
 func BenchmarkTile(b *testing.B) {
 	for _, model := range []string{"zoo:llama3-8b?layers=1&seq=512", big, "zoo:gpt2", "zoo:resnet50"} {
 		b.Run(spell(model), func(b *testing.B) {
 			s := load(b, model)
 			var m ir.Module
+			var w tile.Workspace
 			n := s.lower(b, &m)
+			_, err := w.Lower(s.g, s.gen, tile.Options{}, &m)
+			must(b, err)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := tile.Lower(s.g, s.gen, tile.Options{}, &m)
+				_, err := w.Lower(s.g, s.gen, tile.Options{}, &m)
 				must(b, err)
 			}
 			rate(b, float64(n), "inst/s")

@@ -122,7 +122,7 @@ func (w *Worker) begin(p *Program, res *Result) error {
 		if w.opt.HBMGiB > 0 {
 			hbm = int64(w.opt.HBMGiB) << 30
 		}
-		w.tile, err = tile.Lower(canon, w.gen, tile.Options{
+		w.tile, err = w.tiles.Lower(canon, w.gen, tile.Options{
 			TileSBBytes: int64(w.opt.TileSBBytes), MaxInstructions: w.opt.MaxInstructions, HBMBytes: hbm,
 			Level: tileLevels[w.opt.TileLevel],
 		}, w.m)

@@ -43,6 +43,7 @@ type Worker struct {
 	schedule sched.Result
 
 	order   arena.Column[ir.Inst, uint32] // positions, for checks
+	tiles   tile.Workspace
 	edits   ir.Edits
 	dead    opt.Dead
 	dma     dma.Workspace

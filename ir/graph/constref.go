@@ -30,8 +30,11 @@ func (g *Graph) ConstRef(n Node) string {
 // splitRef takes "k#name" apart.
 func splitRef(ref string) (k int, name string, ok bool) {
 	num, name, ok := strings.Cut(ref, "#")
+	if !ok {
+		return 0, "", false
+	}
 	k, err := strconv.Atoi(num)
-	return k, name, ok && err == nil && k > 0 && strconv.Itoa(k) == num
+	return k, name, err == nil && k > 0 && strconv.Itoa(k) == num
 }
 
 // FindConst is the constant that ConstRef names, false when the graph has none.

@@ -1,7 +1,7 @@
 package graph
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 )
@@ -16,7 +16,10 @@ type (
 )
 
 // String prints the node as error messages do when it has no name.
-func (n Node) String() string { return fmt.Sprintf("%%%d", uint32(n)) }
+func (n Node) String() string {
+	var buf [12]byte
+	return string(strconv.AppendUint(append(buf[:0], '%'), uint64(n), 10))
+}
 
 // NodeRow is one operator. 44 bytes.
 type NodeRow struct {

@@ -48,13 +48,15 @@ type pieceWalk struct {
 	row  [maxRank]bool
 	rows int64
 	at   reached
-	rest []int // axes that are not rows, in the order of at.step
+	rest [maxRank]int8 // axes that are not rows, in the order of at.step
+	nr   int
 }
 
 // pieceRows finds how a view walks a value in SBUF.
 func (l *lowering) pieceRows(v *view, r *resident) (w pieceWalk, ok bool) {
 	w.rows = 1
-	var part, rest []axis
+	var partBuf, restBuf [maxRank]axis
+	part, rest := partBuf[:0], restBuf[:0]
 	for i := range v.n {
 		if v.dims[i] == 1 {
 			continue
@@ -71,7 +73,8 @@ func (l *lowering) pieceRows(v *view, r *resident) (w pieceWalk, ok bool) {
 			continue
 		}
 		rest = append(rest, a)
-		w.rest = append(w.rest, int(i))
+		w.rest[w.nr] = int8(i)
+		w.nr++
 	}
 	w.at, ok = r.find(v.off, part, rest)
 	return w, ok
@@ -88,20 +91,20 @@ func (l *lowering) pieceFits(p *piece, src, dst *resident) bool {
 }
 
 // layOutPieces lays a value of pieces out as the unit that made its largest piece did; plan.rows stays 0 when none did.
-func (l *lowering) layOutPieces(u *unit, layout func(v val) *resident) {
+func (l *lowering) layOutPieces(u *unit, wishes []wish) {
 	info := &l.pieces[l.vals.At(u.root).aux]
 	var best *piece
 	size := int64(0)
 	for i := range info.pieces {
 		p := &info.pieces[i]
-		if r := layout(p.src.root); r != nil && l.vals.At(p.src.root).unit != 0 && r.elems > 0 && p.src.elems() > size {
+		if r := &wishes[p.src.root].r; l.vals.At(p.src.root).unit != 0 && r.elems > 0 && p.src.elems() > size {
 			best, size = p, p.src.elems()
 		}
 	}
 	if best == nil {
 		return
 	}
-	r := layout(best.src.root)
+	r := &wishes[best.src.root].r
 	shape := l.shapeOf(u.root)
 	whole := dense(u.root, shape)
 	var d domain
@@ -147,13 +150,14 @@ func (l *lowering) pieceToChip(p *piece, dst *resident, dt target.Dtype) {
 		}
 	}
 	h := l.homeOf(p.src.root)
-	var part, free []axis
+	var partBuf, freeBuf [maxRank]axis
+	part, free := partBuf[:0], freeBuf[:0]
 	for i := range p.src.n {
 		if to.row[i] {
 			part = append(part, axis{n: p.src.dims[i], mem: p.src.step[i]})
 		}
 	}
-	for k, i := range to.rest {
+	for k, i := range to.rest[:to.nr] {
 		free = append(free, axis{n: p.src.dims[i], mem: p.src.step[i], chip: to.at.step[k]})
 	}
 	for q := int64(0); q < to.rows; {
@@ -165,13 +169,14 @@ func (l *lowering) pieceToChip(p *piece, dst *resident, dt target.Dtype) {
 
 // chipToDRAM stores a piece from SBUF.
 func (l *lowering) chipToDRAM(from *pieceWalk, src *resident, dt target.Dtype, dst *view, to home) {
-	var part, free []axis
+	var partBuf, freeBuf [maxRank]axis
+	part, free := partBuf[:0], freeBuf[:0]
 	for i := range dst.n {
 		if from.row[i] {
 			part = append(part, axis{n: dst.dims[i], mem: dst.step[i]})
 		}
 	}
-	for k, i := range from.rest {
+	for k, i := range from.rest[:from.nr] {
 		free = append(free, axis{n: dst.dims[i], mem: dst.step[i], chip: from.at.step[k]})
 	}
 	for q := int64(0); q < from.rows; {
@@ -184,8 +189,9 @@ func (l *lowering) chipToDRAM(from *pieceWalk, src *resident, dt target.Dtype, d
 // chipToChip moves a piece within SBUF: by the Vector engine where both sides may start at their partitions, else by a
 // transfer.
 func (l *lowering) chipToChip(from *pieceWalk, src *resident, to *pieceWalk, dst *resident, dt target.Dtype, v *view) {
-	var free []axis // mem is the source's step
-	for k, i := range from.rest {
+	var freeBuf [maxRank]axis
+	free := freeBuf[:0] // mem is the source's step
+	for k, i := range from.rest[:from.nr] {
 		a := axis{n: v.dims[i], mem: from.at.step[k], chip: to.at.step[k]}
 		if j := len(free) - 1; j >= 0 && free[j].mem == a.mem*a.n && free[j].chip == a.chip*a.n {
 			free[j].n *= a.n
@@ -197,13 +203,14 @@ func (l *lowering) chipToChip(from *pieceWalk, src *resident, to *pieceWalk, dst
 	outer := free[:max(0, len(free)-4)]
 	inner := free[len(outer):]
 	small := true
-	var sp, dp []ir.Pair
+	var spBuf, dpBuf [4]ir.Pair
+	sp, dp := spBuf[:0], dpBuf[:0]
 	for _, a := range inner {
 		sp, dp = append(sp, ir.Pair{Step: int32(a.mem), Num: uint32(a.n)}), append(dp, ir.Pair{Step: int32(a.chip), Num: uint32(a.n)})
 		small = small && a.mem <= math.MaxInt16 && a.mem >= math.MinInt16 && a.chip <= math.MaxInt16 && a.n <= math.MaxUint16
 	}
 	if len(inner) == 0 {
-		sp, dp = []ir.Pair{{Step: 1, Num: 1}}, []ir.Pair{{Step: 1, Num: 1}}
+		sp, dp = append(sp, ir.Pair{Step: 1, Num: 1}), append(dp, ir.Pair{Step: 1, Num: 1})
 	}
 	for q := int64(0); q < from.rows; {
 		ns, sPart, sOff := from.segment(src, q)

@@ -132,7 +132,8 @@ func (l *lowering) inherit(u *unit, cost, width int64) {
 		return
 	}
 	w := d.conform(&best.a, nil)
-	var part, rest []axis
+	var partBuf, restBuf [maxRank]axis
+	part, rest := partBuf[:0], restBuf[:0]
 	for i := range d.n {
 		if d.dims[i] == 1 {
 			continue

@@ -47,7 +47,8 @@ func (l *lowering) dot(n graph.Node) view {
 	lb, lc := g.IntList(n, graph.AttrLhsBatch), g.IntList(n, graph.AttrLhsContract)
 	rb, rc := g.IntList(n, graph.AttrRhsBatch), g.IntList(n, graph.AttrRhsContract)
 	a, b = l.pairTypes(a, b)
-	lf, rf := freeAxes(int(a.n), lb, lc), freeAxes(int(b.n), rb, rc)
+	var lfBuf, rfBuf [maxRank]int64
+	lf, rf := freeAxes(lfBuf[:0], int(a.n), lb, lc), freeAxes(rfBuf[:0], int(b.n), rb, rc)
 	info := dotInfo{m: 1, n: 1, k: 1, batch: 1}
 	count := func(v view, axes []int64, total *int64) (k int) {
 		for _, x := range axes {
@@ -62,7 +63,7 @@ func (l *lowering) dot(n graph.Node) view {
 	info.nm = count(a, lf, &info.m)
 	info.nk = count(a, lc, &info.k)
 	count(b, rf, &info.n)
-	pa, pb := a.permuted(slices.Concat(lb, lf, lc)), b.permuted(slices.Concat(rb, rc, rf))
+	pa, pb := a.permuted3(lb, lf, lc), b.permuted3(rb, rc, rf)
 	pa, pb = l.contractedFirst(pa, len(lb), len(lb)+len(lf)), l.relaid(pb)
 	info.a, info.b = pa.squeezed(), pb.squeezed()
 	l.dots = append(l.dots, info)
@@ -72,15 +73,19 @@ func (l *lowering) dot(n graph.Node) view {
 // contractedFirst lays a constant left operand, whose axes are batch, free [nb, nf) and contracted ones, with the contracted
 // ones before the free ones, as products read it.
 func (l *lowering) contractedFirst(v view, nb, nf int) view {
-	var perm, back []int64
-	n := int64(v.n)
-	for i := range n {
-		perm = append(perm, i)
-	}
-	perm = slices.Concat(perm[:nb], perm[nf:], perm[nb:nf])
-	back = make([]int64, n)
-	for i, p := range perm {
-		back[p] = int64(i)
+	var permBuf, backBuf [maxRank]int64
+	perm, back := permBuf[:v.n], backBuf[:v.n]
+	nk := int(v.n) - nf
+	for i := range perm {
+		switch {
+		case i < nb:
+			perm[i] = int64(i)
+		case i < nb+nk:
+			perm[i] = int64(i - nb + nf)
+		default:
+			perm[i] = int64(i - nk)
+		}
+		back[perm[i]] = int64(i)
 	}
 	w := v.permuted(perm)
 	r := l.relaid(w)
@@ -99,7 +104,8 @@ func (l *lowering) pairTypes(a, b view) (view, view) {
 	return a, b
 }
 
-func freeAxes(rank int, a, b []int64) (out []int64) {
+// freeAxes appends the axes that are in neither list to out.
+func freeAxes(out []int64, rank int, a, b []int64) []int64 {
 	for i := range int64(rank) {
 		if !slices.Contains(a, i) && !slices.Contains(b, i) {
 			out = append(out, i)
@@ -135,9 +141,9 @@ func (l *lowering) conv(n graph.Node) view {
 	x, w = l.pairTypes(x, w)
 	c, _ := g.ConvLabels(n, len(dims))
 	ws, _ := g.Windows(n, len(c.Lhs))
-	x = x.permuted(slices.Concat([]int64{int64(c.LhsBatch), int64(c.LhsFeature)}, c.Lhs))
-	w = w.permuted(slices.Concat([]int64{int64(c.RhsIn), int64(c.RhsOut)}, c.Rhs))
-	info := convInfo{ws: ws, groups: g.Int(n, graph.AttrGroups, 1)}
+	x = x.permuted3([]int64{int64(c.LhsBatch)}, []int64{int64(c.LhsFeature)}, c.Lhs)
+	w = w.permuted3([]int64{int64(c.RhsIn)}, []int64{int64(c.RhsOut)}, c.Rhs)
+	info := convInfo{ws: ws, groups: g.Int(n, graph.AttrGroups, 1), out: l.kept.TakeDirty(len(dims))[:0], outAxes: l.keptAxes.TakeDirty(len(dims))[:0]}
 	info.outAxes = append(info.outAxes, c.OutBatch, c.OutFeature)
 	for i := range ws {
 		ws[i].Size = w.dims[2+i]
@@ -151,13 +157,14 @@ func (l *lowering) conv(n graph.Node) view {
 	}
 	// Weights as products read them: input channel, taps, output channel.
 	rank := int64(len(dims))
-	perm := []int64{0}
+	var permBuf [maxRank]int64
+	perm := append(permBuf[:0], 0)
 	for i := int64(2); i < rank; i++ {
 		perm = append(perm, i)
 	}
 	w = w.permuted(append(perm, 1))
 	w = l.relaid(w)
-	perm = []int64{0, rank - 1}
+	perm = append(permBuf[:0], 0, rank-1)
 	for i := int64(1); i < rank-1; i++ {
 		perm = append(perm, i)
 	}

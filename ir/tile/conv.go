@@ -28,9 +28,13 @@ type convTiles struct {
 	splat     bool // the weights are one repeated element
 	keep      bool // weights stay for all tiles of the unit
 	maps      []mapTile
-	stays     *reached           // maps that stay in SBUF
-	bytes     int64              // a partition, of maps and weights
-	weights   map[int64][]ir.Loc // by first row of the tile, one a K tile
+	stays     *reached // maps that stay in SBUF: at, or nil
+	at        reached
+	bytes     int64 // a partition, of maps and weights
+	// Weights of row tiles, one location a K tile, and where those of a row tile begin; 0: they are not there.
+	weights  []ir.Loc
+	weightAt []uint32
+	cuts     []convPiece // of the chunk
 }
 
 // fewChannels is the most input channels whose window is stacked. Above it, or beyond 128 partitions, the copies that stacking
@@ -127,7 +131,8 @@ func (l *lowering) loadStacked(info *convInfo) mapTile {
 			l.stackRow(info, free[:len(c.spans)], first[:len(c.spans)], side{loc: loc, dt: r.dt, start: i * ch, off: chip + h0*s.pitch})
 		}
 	}
-	var pairs []ir.Pair
+	var buf [5]ir.Pair
+	pairs := buf[:0]
 	for i := range k.span {
 		if o := &c.spans[i]; o.len > 1 {
 			pairs = append(pairs, ir.Pair{Step: int32(o.pitch), Num: uint32(o.len)})
@@ -157,7 +162,8 @@ func (l *lowering) stackRow(info *convInfo, free []axis, first []int64, to side)
 	}
 	res := l.staysAt(x.root)
 	off := c.stays.off + c.stays.tile0*res.tile
-	var from, into []ir.Pair
+	var fromBuf, intoBuf [5]ir.Pair
+	from, into := fromBuf[:0], intoBuf[:0]
 	for i := range free {
 		step := c.stays.step[i]
 		off += first[i] * step
@@ -170,7 +176,7 @@ func (l *lowering) stackRow(info *convInfo, free []axis, first []int64, to side)
 		}
 	}
 	if len(from) == 0 {
-		from, into = []ir.Pair{{Step: 1, Num: 1}}, []ir.Pair{{Step: 1, Num: 1}}
+		from, into = append(from, ir.Pair{Step: 1, Num: 1}), append(into, ir.Pair{Step: 1, Num: 1})
 	}
 	l.emit(ir.OpDMACopy, target.EngineSP, []ir.Arg{l.chip(res.loc, to.dt, 0, int(ch), off, from...)},
 		[]ir.Arg{l.chip(to.loc, to.dt, int(to.start), int(ch), to.off, into...)})
@@ -182,8 +188,9 @@ func (l *lowering) startConv(u *unit, width int64) (int64, int64) {
 	r := l.vals.At(u.root)
 	info := &l.convs[r.aux]
 	c := &l.ct
-	*c = convTiles{spans: c.spans[:0], tap: c.tap[:0], maps: c.maps[:0], weights: map[int64][]ir.Loc{}, taps: 1}
-	labels := make([]int, 0, len(info.ws)+1)
+	*c = convTiles{spans: c.spans[:0], tap: c.tap[:0], maps: c.maps[:0], weights: c.weights[:0], weightAt: c.weightAt[:0], cuts: c.cuts[:0], taps: 1}
+	var labelBuf [maxRank]int
+	labels := labelBuf[:0]
 	for i := range info.outAxes {
 		if i != 1 {
 			labels = append(labels, i)
@@ -233,7 +240,7 @@ func (l *lowering) startConv(u *unit, width int64) (int64, int64) {
 	c.stays = nil
 	if s := l.staysAt(info.x.root); s != nil {
 		if at, ok := c.reach(s, info); ok {
-			c.stays = &at
+			c.at, c.stays = at, &c.at
 		}
 	}
 	var first tile
@@ -296,49 +303,64 @@ func (l *lowering) convChunk(t *tile, fresh bool) {
 // channels.
 func (l *lowering) convWeights(t *tile) []ir.Loc {
 	c := &l.ct
-	if w, ok := c.weights[t.p0]; ok {
-		return w
+	_, n := c.inputRow(t)
+	kt := int((n + 127) / 128)
+	at := int(t.p0 / l.plan.height)
+	for len(c.weightAt) <= at {
+		c.weightAt = append(c.weightAt, 0)
+	}
+	if i := int(c.weightAt[at]); i != 0 {
+		return c.weights[i-1 : i-1+kt]
 	}
 	info := &l.convs[l.vals.At(l.u.root).aux]
 	w := &info.w
 	r := l.vals.At(w.root)
-	var locs []ir.Loc
-	_, n := c.inputRow(t)
+	if !c.keep {
+		c.weights = c.weights[:0]
+	}
+	first := len(c.weights)
 	l.repeat((n+127)/128, func(i int64) {
 		k := i * 128
+		var buf [maxRank + 1]axis
+		var partBuf [2]axis
 		parts := min(128, n-k)
 		if c.splat {
 			loc := l.sb(l.tileName(r.src), r.dt, int(parts), t.pn)
 			l.memset(l.cols(loc, r.dt, parts, 0, t.pn), r.bits)
-			locs = append(locs, loc)
+			c.weights = append(c.weights, loc)
 			return
 		}
 		loc := l.sb(l.tileName(r.src), r.dt, int(parts), c.taps*t.pn)
-		locs = append(locs, loc)
+		c.weights = append(c.weights, loc)
 		h := l.homeOf(w.root)
 		if c.pack == 1 {
-			part := []axis{{n: c.ci, mem: w.step[0]}}
+			part := partBuf[:1]
+			part[0] = axis{n: c.ci, mem: w.step[0]}
 			if c.stack.on {
-				part = []axis{{n: c.stack.w.Size, mem: c.stack.wmem}, {n: info.x.dims[1], mem: w.step[0]}}
+				part = append(partBuf[:0], axis{n: c.stack.w.Size, mem: c.stack.wmem}, axis{n: info.x.dims[1], mem: w.step[0]})
 			}
-			l.transfer(load, h, r.dt, w.off+t.p0*w.step[1], part, k, parts, c.tapAxes(w, t.pn, t.pn), side{loc: loc, dt: r.dt})
+			l.transfer(load, h, r.dt, w.off+t.p0*w.step[1], part, k, parts, c.tapAxes(buf[:0], w, t.pn, t.pn), side{loc: loc, dt: r.dt})
 			return
 		}
 		l.memset(l.cols(loc, r.dt, parts, 0, c.taps*t.pn), 0)
 		for g := int64(0); g*c.co < t.pn; g++ {
-			l.transfer(load, h, r.dt, w.off+(t.p0+g*c.co)*w.step[1], []axis{{n: c.ci, mem: w.step[0]}}, 0, c.ci, c.tapAxes(w, c.co, t.pn),
+			l.transfer(load, h, r.dt, w.off+(t.p0+g*c.co)*w.step[1], []axis{{n: c.ci, mem: w.step[0]}}, 0, c.ci, c.tapAxes(buf[:0], w, c.co, t.pn),
 				side{loc: loc, dt: r.dt, start: g * c.ci, off: g * c.co})
 		}
 	})
-	if c.keep {
-		c.weights[t.p0] = locs
+	if l.counting { // which may leave out some
+		for len(c.weights) < first+kt {
+			c.weights = append(c.weights, 0)
+		}
 	}
-	return locs
+	if c.keep {
+		c.weightAt[at] = uint32(first + 1)
+	}
+	return c.weights[first:]
 }
 
-// tapAxes walks the taps, pitch elements apart, and n output channels of each.
-func (c *convTiles) tapAxes(w *view, n, pitch int64) []axis {
-	free := make([]axis, 0, len(c.tap)+1)
+// tapAxes appends the taps to free, pitch elements apart, and n output channels of each.
+func (c *convTiles) tapAxes(free []axis, w *view, n, pitch int64) []axis {
 	s := c.taps * pitch
 	for _, a := range c.tap {
 		s /= a.n
@@ -376,7 +398,8 @@ type convPiece struct {
 // cut lists the pieces of a chunk in column order.
 func (c *convTiles) cut(t *tile) []convPiece {
 	split, step := c.pieces(t)
-	var outer []axis
+	var buf [maxRank]axis
+	outer := buf[:0]
 	inner := int64(1)
 	for i, s := range c.spans {
 		switch {
@@ -388,7 +411,7 @@ func (c *convTiles) cut(t *tile) []convPiece {
 			inner *= s.on
 		}
 	}
-	var out []convPiece
+	out := c.cuts[:0]
 	var idx [maxRank]int64
 	c0 := int64(0)
 	for {
@@ -407,6 +430,7 @@ func (c *convTiles) cut(t *tile) []convPiece {
 		out = append(out, p)
 		c0 += p.n
 		if !odometer(idx[:len(outer)], outer) {
+			c.cuts = out
 			return out
 		}
 	}
@@ -416,7 +440,8 @@ func (c *convTiles) cut(t *tile) []convPiece {
 func (l *lowering) tapPattern(m mapTile, dt target.Dtype, parts int64, p *convPiece, tap []int64) ir.Arg {
 	c := &l.ct
 	off := m.off
-	var pairs []ir.Pair
+	var buf [5]ir.Pair
+	pairs := buf[:0]
 	for i := range c.spans {
 		s := &c.spans[i]
 		off += (p.at[i]*s.w.Stride + tap[i]*s.w.RhsDilate) * s.walk
@@ -463,7 +488,8 @@ func (l *lowering) emitConv(t *tile, i, evictor int) {
 		}
 		for k, loc := range maps {
 			parts := min(128, rows-int64(k)*128)
-			tap := make([]int64, len(c.tap))
+			var tapBuf [maxRank]int64
+			tap := tapBuf[:len(c.tap)]
 			for j := range c.taps {
 				at := j * t.pn
 				if c.splat {
@@ -499,11 +525,13 @@ func (l *lowering) emitDepthwise(t *tile, i int) {
 	var wloc ir.Loc
 	if !c.splat {
 		wloc = l.sb(l.tileName(r.src), f32, int(t.pn), c.taps)
-		free := denseChip(append([]axis(nil), c.tap...))
+		var buf [maxRank]axis
+		free := denseChip(append(buf[:0], c.tap...))
 		l.transfer(load, l.homeOf(w.root), l.vals.At(w.root).dt, w.off, []axis{{n: w.dims[1], mem: w.step[1]}}, t.p0, t.pn, free, side{loc: wloc, dt: f32})
 	}
 	// A three-operand instruction walks two free axes: boxes of the last two.
-	var outer []axis
+	var outerBuf [maxRank]axis
+	outer := outerBuf[:0]
 	n := len(c.spans)
 	inner := int64(1)
 	for k, s := range c.spans {
@@ -514,7 +542,8 @@ func (l *lowering) emitDepthwise(t *tile, i int) {
 		}
 	}
 	xt := l.vals.At(info.x.root).dt
-	tap := make([]int64, n)
+	var tapBuf [maxRank]int64
+	tap := tapBuf[:n]
 	taps := c.taps
 	if l.counting {
 		all := taps

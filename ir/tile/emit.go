@@ -32,19 +32,31 @@ type emitter struct {
 	refs      []argRef
 	refAt     []uint32 // first ref of each value of the unit
 	inputs    []input
-	byView    map[inputKey]int
 	locs      []made
 	index     arena.Column[val, uint32] // position in its unit, from 1
 
 	forms    []form // by value of the unit
 	absorbed []bool
 
-	boxes              []box
-	partAxes, freeAxes []axis
-	pairChip, pairMem  []ir.Pair
-	dt                 dotTiles
-	ct                 convTiles
-	wt                 windowTiles
+	kept              arena.Scratch[int64] // for the whole lowering
+	keptAxes          arena.Scratch[int]
+	keptWindows       arena.Scratch[graph.Window]
+	keptPieces        arena.Scratch[piece]
+	scratchViews      []view
+	scratchParts      []view
+	ordering          ordering
+	wishes            arena.Scratch[wish]
+	room              room
+	spelled           []byte
+	lifetimes         []lifetime
+	sizes             arena.Scratch[int64]
+	boxes             []box
+	ownBoxes          []box               // of an operand's own axes
+	unitAxes          arena.Scratch[axis] // for as long as a unit is bound
+	pairChip, pairMem []ir.Pair
+	dt                dotTiles
+	ct                convTiles
+	wt                windowTiles
 }
 
 // refKind says where an operand of a value comes from.
@@ -79,12 +91,6 @@ type input struct {
 	off   int64
 	np    int
 	pairs [3]ir.Pair
-}
-
-type inputKey struct {
-	v   view
-	dt  target.Dtype
-	row bool
 }
 
 // made is where a value of the unit is while a tile is worked on.
@@ -183,7 +189,7 @@ func (l *lowering) markExternal() {
 func (l *lowering) bind(u *unit) {
 	l.u = u
 	l.refs, l.refAt, l.inputs, l.locs = l.refs[:0], l.refAt[:0], l.inputs[:0], l.locs[:0]
-	clear(l.byView)
+	l.unitAxes.Reset()
 	d := &u.dom
 	vals := l.valsOf(u)
 	for i, v := range vals {
@@ -237,14 +243,14 @@ func (l *lowering) inputOf(d *domain, r, p *valueRow, a view, j int) uint32 {
 	} else if in.row && r.op == vTT && !r.op0.Bitwise() && p.dt.Size() <= 4 && (p.dt.IsFloat() || isSmall(p.lo, p.hi)) {
 		in.dt = f32 // a per-row scalar operand
 	}
-	key := inputKey{in.v, in.dt, in.row}
-	if k, ok := l.byView[key]; ok {
-		return uint32(k)
+	for k := range l.inputs {
+		if o := &l.inputs[k]; o.v.root == in.v.root && o.dt == in.dt && o.row == in.row && o.v == in.v {
+			return uint32(k)
+		}
 	}
 	if l.stays.Get(a.root) != 0 {
 		in.at, in.stays = l.reachInput(&in, a.root)
 	}
-	l.byView[key] = len(l.inputs)
 	l.inputs = append(l.inputs, in)
 	return uint32(len(l.inputs) - 1)
 }
@@ -577,8 +583,8 @@ func (l *lowering) save(t *tile, i int) {
 		skip = &d.red
 	}
 	w := d.conform(&whole, skip)
-	part := axesOf(d, &w, t, l.partAxes[:0], groupP)
-	var free []axis
+	var partBuf, freeBuf [maxRank]axis
+	part, free := axesOf(d, &w, t, partBuf[:0], groupP), freeBuf[:0]
 	off := w.off
 	if r.row {
 		for k := range d.n {
@@ -587,7 +593,7 @@ func (l *lowering) save(t *tile, i int) {
 			}
 		}
 	} else {
-		free = denseChip(axesOf(d, &w, t, l.freeAxes[:0], groupF))
+		free = denseChip(axesOf(d, &w, t, free, groupF))
 		off = tileOff(d, &w, t)
 	}
 	l.transfer(store, l.homeOf(v), r.dt, off, part, t.p0, t.pn, free, side{loc: l.locs[i].loc, dt: r.dt, off: l.locs[i].off})
@@ -614,11 +620,11 @@ func (l *lowering) fetch(t *tile, k uint32) *input {
 	}
 	in.loc, in.off, in.np = l.sb(l.tileName(l.vals.At(in.v.root).src), in.dt, int(parts), w), 0, 1
 	in.pairs[0] = ir.Pair{Step: 1, Num: uint32(w)}
-	part := axesOf(d, &in.v, t, l.partAxes[:0], groupP)
-	var free []axis
+	var partBuf, freeBuf [maxRank]axis
+	part, free := axesOf(d, &in.v, t, partBuf[:0], groupP), freeBuf[:0]
 	off := tileOff(d, &in.v, t)
 	if !in.row {
-		free = denseChip(axesOf(d, &in.v, t, l.freeAxes[:0], groupF))
+		free = denseChip(axesOf(d, &in.v, t, free, groupF))
 	}
 	p0 := t.p0
 	if in.shared {
@@ -635,7 +641,8 @@ func (l *lowering) fetchResident(t *tile, in *input) {
 	s := &l.residents[l.stays.Get(in.v.root)]
 	p := l.vals.At(in.v.root)
 	off := in.at.off + (in.at.tile0+t.p0/l.plan.height)*s.tile
-	var free []axis
+	var buf [maxRank]axis
+	free := buf[:0]
 	for i := range d.n {
 		switch d.grp[i] {
 		case groupB:
@@ -649,7 +656,7 @@ func (l *lowering) fetchResident(t *tile, in *input) {
 	if in.row {
 		free = nil
 	}
-	free = chipJoined(free)
+	free = chipJoined(free, free[:0])
 	direct := len(free) <= 1 || len(free) <= len(in.pairs) && l.u.kind != unitDot && l.u.kind != unitConv
 	if in.dt == p.dt && direct {
 		for _, a := range free {
@@ -661,14 +668,15 @@ func (l *lowering) fetchResident(t *tile, in *input) {
 		}
 		return
 	}
-	var pairs []ir.Pair
+	var pairBuf [maxRank]ir.Pair
+	pairs := pairBuf[:0]
 	w := int64(1)
 	for _, a := range free {
 		pairs = append(pairs, ir.Pair{Step: int32(a.chip), Num: uint32(a.n)})
 		w *= a.n
 	}
 	if len(pairs) == 0 {
-		pairs = []ir.Pair{{Step: 1, Num: 1}}
+		pairs = append(pairs, ir.Pair{Step: 1, Num: 1})
 	}
 	src := l.chip(s.loc, p.dt, 0, int(t.pn), off, pairs...)
 	in.loc, in.off, in.np = l.sb(l.tileName(p.src), in.dt, int(t.pn), w), 0, 1

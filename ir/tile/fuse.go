@@ -95,8 +95,10 @@ func (l *lowering) absorbable(s slot) (int, bool) {
 // findForms decides which values of the bound unit become parts of others.
 func (l *lowering) findForms() {
 	vals := l.valsOf(l.u)
-	l.forms = append(l.forms[:0], make([]form, len(vals))...)
-	l.absorbed = append(l.absorbed[:0], make([]bool, len(vals))...)
+	l.forms, l.absorbed = l.forms[:0], l.absorbed[:0]
+	for range vals {
+		l.forms, l.absorbed = append(l.forms, form{}), append(l.absorbed, false)
+	}
 	for j, v := range vals {
 		r := l.vals.At(v)
 		if v == l.u.root || r.row || !r.op.elementwise() {

@@ -13,14 +13,16 @@ import (
 // maxEmbedded is the largest constant that travels in the program; larger ones stay with the model and are named.
 const maxEmbedded = 64 << 10
 
-// uniqueName is base, or base with a number when a tensor has that name.
-func (l *lowering) uniqueName(base string) arena.Name {
-	if base == "" {
-		base = "t"
+// uniqueName is base, or base with a number when a tensor has that name. base is a name of the module.
+func (l *lowering) uniqueName(base arena.Name) arena.Name {
+	if base == 0 {
+		base = l.m.Names.Intern("t")
 	}
-	n := l.m.Names.Intern(base)
-	for k := 2; l.taken.Get(n); k++ {
-		n = l.m.Names.Intern(base + "_" + strconv.Itoa(k))
+	n := base
+	for k := int64(2); l.taken.Get(n); k++ {
+		l.spelled = append(l.m.Names.Append(l.spelled[:0], base), '_')
+		l.spelled = strconv.AppendInt(l.spelled, k, 10)
+		n = l.m.Names.InternBytes(l.spelled)
 	}
 	l.taken.Set(n, true)
 	return n
@@ -40,9 +42,18 @@ func (l *lowering) sourceName(n graph.Node) arena.Name {
 	if x := l.sources.Get(n); x != 0 {
 		return x
 	}
-	x := l.m.Names.Intern(l.g.NodeName(n))
+	x := l.renamed(l.g.Nodes.At(n).Name)
+	if x == 0 {
+		x = l.m.Names.Intern(n.String())
+	}
 	l.sources.Set(n, x)
 	return x
+}
+
+// renamed is a name of the graph in the module.
+func (l *lowering) renamed(x arena.Name) arena.Name {
+	l.spelled = l.g.Names.Append(l.spelled[:0], x)
+	return l.m.Names.InternBytes(l.spelled)
 }
 
 // declare makes the tensors of the model's inputs, and gives the values that are outputs the output's tensor.
@@ -50,16 +61,16 @@ func (l *lowering) declare() {
 	g := l.g
 	for i, p := range g.Params(g.Entry) {
 		dt, _ := machineType(g.Dtype(p))
-		loc := l.b.DRAM(l.uniqueName(g.NodeName(p)), ir.KindExternalInput, dt, g.Dims(p)...)
+		loc := l.b.DRAM(l.uniqueName(l.sourceName(p)), ir.KindExternalInput, dt, g.Dims(p)...)
 		if v := l.params[i]; v != 0 {
 			l.homes.Set(v, home{loc: loc})
 		}
 	}
 	for i := range l.outs {
 		o := &l.outs[i]
-		base := g.Names.String(o.name)
-		if base == "" {
-			base = "output" + strconv.Itoa(i)
+		base := l.renamed(o.name)
+		if base == 0 {
+			base = l.m.Names.Intern("output" + strconv.Itoa(i))
 		}
 		dims := g.Dims(o.node)
 		o.loc = l.b.DRAM(l.uniqueName(base), ir.KindExternalOutput, o.dt, dims...)
@@ -75,11 +86,11 @@ func (l *lowering) declare() {
 // claimOutputs marks the outputs that are the home of the value that they show: the first of each value that a unit makes,
 // if it shows the whole in order. The others are copied.
 func (l *lowering) claimOutputs() {
-	claimed := map[val]bool{}
 	for i := range l.outs {
 		o := &l.outs[i]
-		if v := o.v.root; v != 0 && l.vals.At(v).unit != 0 && !claimed[v] && o.v.isDense(product(l.shapeOf(v))) {
-			o.done, claimed[v] = true, true
+		if v := o.v.root; v != 0 && l.vals.At(v).unit != 0 && !l.homed.Get(v) && o.v.isDense(product(l.shapeOf(v))) {
+			o.done = true
+			l.homed.Set(v, true)
 		}
 	}
 }
@@ -111,14 +122,14 @@ func (l *lowering) declareConst(r *valueRow) ir.Loc {
 		name = l.tileName(r.src)
 		row.Kind, row.Data = ir.ConstEmbedded, m.Bytes.AddSlice(l.own.Of(c.bytes))
 	} else {
-		name = l.uniqueName(l.g.NodeName(c.node))
+		name = l.uniqueName(l.sourceName(c.node))
 		row.Shape = m.Ints.AddSlice(l.g.Dims(c.node))
-		if c.recipe == "" {
+		if c.recipe == 0 {
 			dims = l.g.Dims(c.node)
 		} else {
-			row.Recipe = m.Names.Intern(c.recipe)
+			row.Recipe = c.recipe
 		}
-		if data := l.embeddable(c.node); data != nil && c.recipe == "" {
+		if data := l.embeddable(c.node); data != nil && c.recipe == 0 {
 			row.Kind, row.Data = ir.ConstEmbedded, m.Bytes.AddSlice(data)
 		} else {
 			row.Kind, row.Tensor = ir.ConstModel, m.Names.Intern(l.g.ConstRef(c.node))
@@ -167,7 +178,8 @@ func (l *lowering) copyOut(src view, to home, dst view) {
 	}
 	from := l.homeOf(src.root)
 	// Axes of both sides together; chip stands for the destination.
-	var axes []axis
+	var buf [maxRank]axis
+	axes := buf[:0]
 	for i := range src.n {
 		if src.dims[i] == 1 {
 			continue
@@ -242,8 +254,9 @@ func (l *lowering) fillDRAM(r *valueRow, to home, dst view) {
 	l.memset(l.cols(loc, dt, p.height, 0, t.w), r.bits)
 	l.repeat(p.tiles(), func(r int64) {
 		p.row(&t, r)
-		part := axesOf(&d, &v, &t, l.partAxes[:0], groupP)
-		free := denseChip(axesOf(&d, &v, &t, l.freeAxes[:0], groupF))
+		var partBuf, freeBuf [maxRank]axis
+		part := axesOf(&d, &v, &t, partBuf[:0], groupP)
+		free := denseChip(axesOf(&d, &v, &t, freeBuf[:0], groupF))
 		l.transfer(store, to, dt, tileOff(&d, &v, &t), part, t.p0, t.pn, free, side{loc: loc, dt: dt})
 	})
 }

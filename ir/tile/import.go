@@ -54,14 +54,21 @@ func (l *lowering) several(n graph.Node) {
 	switch l.g.Op(n) {
 	case graph.OpTopK:
 		vals, idx := l.topK(n)
-		l.tuples[n] = []view{vals, idx}
+		l.setTuple(n, []view{vals, idx})
 	case graph.OpBatchNormTraining:
 		if l.in(n, 0).root != 0 {
-			l.tuples[n] = l.batchNormTraining(n)
+			l.setTuple(n, l.batchNormTraining(n))
 		}
 	default:
 		l.unsupported(n, "several results are not lowered")
 	}
+}
+
+func (l *lowering) setTuple(n graph.Node, parts []view) {
+	if l.tuples == nil {
+		l.tuples = map[graph.Node][]view{}
+	}
+	l.tuples[n] = parts
 }
 
 // stored is v in storage type dt: values live in the narrowest type that holds them, 64-bit integers as int32 and widened
@@ -274,7 +281,7 @@ func (l *lowering) norm(n graph.Node) view {
 	case graph.OpLRN:
 		size := g.Int(n, graph.AttrSize, 1)
 		sq := l.act(target.ActSquare, target.Float32, dims, x, 1, 0)
-		ws := make([]graph.Window, len(dims))
+		ws := l.keptWindows.TakeDirty(len(dims))
 		for i := range ws {
 			ws[i] = graph.Window{Size: 1, Stride: 1, LhsDilate: 1, RhsDilate: 1}
 		}

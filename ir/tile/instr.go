@@ -249,7 +249,8 @@ func (l *lowering) emitIota(t *tile, v val, out ir.Arg) {
 		skip = &d.red
 	}
 	w := d.conform(&whole, skip)
-	part := joined(axesOf(d, &w, t, l.partAxes[:0], groupP))
+	var buf, partBuf [maxRank]axis
+	part := joined(axesOf(d, &w, t, buf[:0], groupP), partBuf[:0])
 	if len(part) > 1 {
 		l.unsupported(l.cur, "counting along a cut axis is not lowered")
 		return
@@ -259,14 +260,16 @@ func (l *lowering) emitIota(t *tile, v val, out ir.Arg) {
 		mult = part[0].mem
 		base += t.p0 * mult
 	}
-	var pattern []int64
+	var patternBuf [2 * maxRank]int64
+	var freeBuf [maxRank]axis
+	pattern := patternBuf[:0]
 	if !l.vals.At(v).row {
-		for _, a := range joined(axesOf(d, &w, t, l.freeAxes[:0], groupF)) {
+		for _, a := range joined(axesOf(d, &w, t, buf[:0], groupF), freeBuf[:0]) {
 			pattern = append(pattern, a.mem, a.n)
 		}
 	}
 	if len(pattern) == 0 {
-		pattern = []int64{0, 1}
+		pattern = append(pattern, 0, 1)
 	}
 	if len(pattern) > 6 {
 		l.unsupported(l.cur, "counting along a cut axis is not lowered")

@@ -48,10 +48,22 @@ type OpCount struct {
 // block. What it cannot lower it refuses by the operator's or type's name (class Unsupported); what would be too large, by
 // need and limit (class Limit), before it emits anything.
 func Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (Stats, error) {
+	return new(Workspace).Lower(g, gen, opt, m)
+}
+
+// Workspace is the storage of lowerings, one after the other: the second of a kind allocates next to nothing. It serves one
+// goroutine. The zero value is ready.
+type Workspace struct {
+	l lowering
+}
+
+// Lower is the function Lower in the storage of w.
+func (w *Workspace) Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (Stats, error) {
 	if !gen.CodeGen {
 		return Stats{}, target.NotSupported(gen.Name, "target %s has no code generator", gen.Name)
 	}
-	l := newLowering(g, gen, opt, m)
+	l := &w.l
+	l.start(g, gen, opt, m)
 	l.planAll()
 	if l.err == nil {
 		l.declare()
@@ -61,18 +73,42 @@ func Lower(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) (S
 		}
 	}
 	l.b.Close()
+	l.g, l.m = nil, nil
 	if l.err != nil {
 		m.Reset()
 		return Stats{}, l.err
 	}
-	l.finishStats()
+	l.finishStats(m)
 	return l.stats, nil
 }
 
-func newLowering(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) *lowering {
-	l := &lowering{g: g, gen: gen, opt: opt, m: m}
-	l.byView = map[inputKey]int{}
-	l.tuples = map[graph.Node][]view{}
+// start makes everything empty, and keeps the storage.
+func (l *lowering) start(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Module) {
+	l.g, l.gen, l.opt, l.m, l.err = g, gen, opt, m, nil
+	l.vals.Reset()
+	l.args.Reset()
+	l.ints.Reset()
+	l.own.Reset()
+	l.nodes.Reset()
+	clear(l.tuples)
+	l.consts, l.dots, l.convs, l.wins, l.pieces = l.consts[:0], l.dots[:0], l.convs[:0], l.wins[:0], l.pieces[:0]
+	l.homes.Reset()
+	l.outs, l.params = l.outs[:0], l.params[:0]
+	l.stats, l.opCount = Stats{}, [graph.NumOps]int64{}
+	l.cur = 0
+
+	l.taken.Reset()
+	l.sources.Reset()
+	l.ext.Reset()
+	l.homed.Reset()
+	l.stays.Reset()
+	l.seq, l.flip, l.counting = 0, false, false
+	l.identities = [target.NumDtypes]ir.Loc{}
+	l.kept.Reset()
+	l.keptAxes.Reset()
+	l.keptWindows.Reset()
+	l.keptPieces.Reset()
+
 	l.budget = opt.TileSBBytes
 	if l.budget <= 0 {
 		l.budget = int64(gen.SBUsable()) * 9 / 10
@@ -87,7 +123,6 @@ func newLowering(g *graph.Graph, gen *target.Generation, opt Options, m *ir.Modu
 	m.Gen = gen
 	m.Name = m.Names.Intern(g.Name)
 	l.b.NewFunc(m, "sg0000", "Block1")
-	return l
 }
 
 // planAll does everything up to the first instruction.
@@ -106,12 +141,19 @@ func (l *lowering) planAll() {
 	}
 }
 
-func (l *lowering) finishStats() {
-	for _, r := range l.m.Locs.Rows() {
+func (l *lowering) finishStats(m *ir.Module) {
+	for _, r := range m.Locs.Rows() {
 		if r.Space == target.SpaceDRAM {
 			l.stats.DRAM += r.Bytes * int64(r.Parts)
 		}
 	}
+	kinds := 0
+	for _, n := range l.opCount {
+		if n > 0 {
+			kinds++
+		}
+	}
+	l.stats.ByOp = make([]OpCount, 0, kinds) // belongs to the caller
 	for op := graph.Op(0); op < graph.NumOps; op++ {
 		if n := l.opCount[op]; n > 0 {
 			l.stats.ByOp = append(l.stats.ByOp, OpCount{op, n})

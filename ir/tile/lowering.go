@@ -55,7 +55,7 @@ type constant struct {
 	node   graph.Node // a constant of the model, or 0
 	bytes  arena.Span // of one made here, in own
 	dims   arena.Span // of one that is not as the model has it
-	recipe string     // how to make it from the model's
+	recipe arena.Name // in the module: how to make it from the model's
 }
 
 func (l *lowering) fail(err error) {
@@ -87,6 +87,13 @@ func (l *lowering) argsOf(v val) []view   { return l.args.Of(l.vals.At(v).args) 
 
 // isSplat reports a view of one repeated element.
 func (l *lowering) isSplat(v *view) bool { return v.root != 0 && l.vals.At(v.root).op == vSplat }
+
+// keep copies a list for the whole lowering.
+func (l *lowering) keep(xs []int64) []int64 {
+	out := l.kept.TakeDirty(len(xs))
+	copy(out, xs)
+	return out
+}
 
 // add appends a value of the given shape, whose unit axes it drops, and returns a view of that shape on it.
 func (l *lowering) add(r valueRow, dims []int64, args ...view) view {

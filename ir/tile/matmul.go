@@ -22,7 +22,8 @@ type dotTiles struct {
 	banks int64     // of one pass over K, at most
 	aSegs []segment // by row tile of the block or group, then segment
 	bSegs []segment
-	first int64 // first row of the block
+	scrap []segment // of loads that are only counted
+	first int64     // first row of the block
 	// The banks of a group of row tiles, when a pass filled them all: those of each tile side by side, from row on.
 	out [groupBanks]ir.Loc
 	row int64
@@ -56,10 +57,11 @@ func (l *lowering) startDot(u *unit, width int64) int64 {
 	d := &u.dom
 	info := &l.dots[l.vals.At(u.root).aux]
 	t := &l.dt
-	*t = dotTiles{k: info.k, kt: (info.k + 127) / 128, aSegs: t.aSegs[:0], bSegs: t.bSegs[:0], banks: groupBanks}
+	*t = dotTiles{k: info.k, kt: (info.k + 127) / 128, aSegs: t.aSegs[:0], bSegs: t.bSegs[:0], scrap: t.scrap, banks: groupBanks}
 	t.a = l.dotOperand(d, &info.a, info.nb+info.nm, groupP)
 	// b lies as batch, k, n: take k out.
-	perm := make([]int64, 0, maxRank)
+	var permBuf [maxRank]int64
+	perm := permBuf[:0]
 	for i := range int64(info.b.n) {
 		if i < int64(info.nb) || i >= int64(info.nb+info.nk) {
 			perm = append(perm, i)
@@ -119,8 +121,9 @@ func (l *lowering) dotOperand(d *domain, v *view, free int, g group) dotOperand 
 		own.push(v.dims[i], v.step[i])
 	}
 	o := dotOperand{root: v.root, dt: r.dt, v: d.conform(&own, &skip), segment: segment{step: 1}}
-	for i := free; i < int(v.n); i++ {
-		o.k = append(o.k, axis{n: v.dims[i], mem: v.step[i]})
+	o.k = l.unitAxes.TakeDirty(int(v.n) - free)
+	for i := range o.k {
+		o.k[i] = axis{n: v.dims[free+i], mem: v.step[free+i]}
 	}
 	if s := l.staysAt(v.root); s != nil {
 		o.at, o.stays = s.reachDot(d, &o, &skip, l.dt.k)
@@ -141,7 +144,8 @@ func (l *lowering) loadK(o *dotOperand, off int64, k0, kn int64, free []axis) {
 		return
 	}
 	h := l.homeOf(o.root)
-	kAxes := joined(o.k)
+	var kBuf, allBuf [maxRank + 1]axis
+	kAxes := joined(o.k, kBuf[:0])
 	whole := kn
 	if k0+kn == t.kt && t.k%128 != 0 {
 		whole--
@@ -151,7 +155,7 @@ func (l *lowering) loadK(o *dotOperand, off int64, k0, kn int64, free []axis) {
 		if len(kAxes) == 1 {
 			step = kAxes[0].mem
 		}
-		all := append([]axis{{n: whole, mem: 128 * step, chip: o.cols}}, free...)
+		all := append(append(allBuf[:0], axis{n: whole, mem: 128 * step, chip: o.cols}), free...)
 		l.transfer(load, h, dt, off+k0*128*step, []axis{{n: 128, mem: step}}, 0, 128, all, side{loc: o.loc, dt: o.dt})
 	} else {
 		whole = 0
@@ -175,7 +179,9 @@ func (l *lowering) loadA(t *tile, k0, kn int64) {
 		return
 	}
 	o.cols = t.pn
-	rows := boxes(axesOf(d, &o.v, t, nil, groupP), t.p0, t.pn, nil)
+	var buf [maxRank]axis
+	l.ownBoxes = boxes(axesOf(d, &o.v, t, buf[:0], groupP), t.p0, t.pn, l.ownBoxes[:0])
+	rows := l.ownBoxes
 	if len(rows) == 1 {
 		l.loadK(o, tileOff(d, &o.v, t)+rows[0].mem, k0, kn, denseChip(rows[0].axes[:rows[0].k]))
 		return
@@ -215,13 +221,15 @@ func (l *lowering) loadB(t *tile, k0, kn, c0, n int64) {
 		return
 	}
 	o.cols = n
-	axes := axesOf(d, &o.v, t, nil, groupF)
+	var buf [maxRank]axis
+	axes := axesOf(d, &o.v, t, buf[:0], groupF)
 	off := tileOff(d, &o.v, t)
 	if n == t.w {
 		l.loadK(o, off, k0, kn, denseChip(axes))
 		return
 	}
-	parts := boxes(axes, c0, n, nil)
+	l.ownBoxes = boxes(axes, c0, n, l.ownBoxes[:0])
+	parts := l.ownBoxes
 	if len(parts) == 1 {
 		l.loadK(o, off+parts[0].mem, k0, kn, denseChip(parts[0].axes[:parts[0].k]))
 		return
@@ -303,10 +311,10 @@ func (l *lowering) pass(t *tile, r, g, c0, n int64) {
 	na := td.segments(td.segA)
 	if l.counting {
 		for i := int64(0); td.blocking.a == keepStream && i < g; i++ {
-			l.loadSegments(nil, td.segA, &td.a, func(k0, kn int64) { l.loadA(&rows[i], k0, kn) })
+			td.scrap = l.loadSegments(td.scrap[:0], td.segA, &td.a, func(k0, kn int64) { l.loadA(&rows[i], k0, kn) })
 		}
 		if td.blocking.b == keepStream {
-			l.loadSegments(nil, td.segB, &td.b, func(k0, kn int64) { l.loadB(t, k0, kn, c0, n) })
+			td.scrap = l.loadSegments(td.scrap[:0], td.segB, &td.b, func(k0, kn int64) { l.loadB(t, k0, kn, c0, n) })
 		}
 		l.count.insts += td.kt * g * nb
 		return
@@ -428,7 +436,8 @@ func (l *lowering) emitDot(t *tile, i, evictor int) {
 
 // reachDot finds an operand that stays in SBUF with K on its partitions and its own axes on one walk.
 func (r *resident) reachDot(d *domain, o *dotOperand, skip *[maxRank]bool, k int64) (reached, bool) {
-	var rest, free []axis
+	var restBuf, freeBuf [maxRank]axis
+	rest, free := restBuf[:0], freeBuf[:0]
 	for i := range d.n {
 		a := axis{n: d.dims[i], mem: o.v.step[i]}
 		if skip[i] {
@@ -454,7 +463,8 @@ func (l *lowering) pointDot(t *tile, o *dotOperand, k0 int64, g group, at int64)
 	r := &l.residents[l.stays.Get(o.root)]
 	o.loc, o.cols, o.step = r.loc, r.tile, 1
 	o.off = o.at.off + (o.at.tile0+k0)*r.tile
-	var free []axis
+	var buf [maxRank]axis
+	free := buf[:0]
 	for i := range d.n {
 		switch {
 		case d.grp[i] == groupB:
@@ -468,7 +478,7 @@ func (l *lowering) pointDot(t *tile, o *dotOperand, k0 int64, g group, at int64)
 			free = append(free, axis{n: n, chip: o.at.step[i]})
 		}
 	}
-	if w := chipJoined(free); len(w) > 0 {
+	if w := chipJoined(free, free[:0]); len(w) > 0 {
 		o.step = w[0].chip
 	}
 	o.off += at * o.step

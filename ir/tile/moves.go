@@ -89,13 +89,14 @@ func (l *lowering) move(n graph.Node) view {
 func (l *lowering) assemble(r valueRow, dims []int64, info piecesInfo, box func(whole *view, i int) view) view {
 	r.op = vPieces
 	r.aux = uint32(len(l.pieces))
-	args := make([]view, 0, len(info.pieces)+1)
+	args := l.scratchViews[:0]
 	for _, p := range info.pieces {
 		args = append(args, p.src)
 	}
 	if info.fill.root != 0 {
 		args = append(args, info.fill)
 	}
+	l.scratchViews = args
 	out := l.add(r, dims, args...)
 	whole := out
 	for i := range info.pieces {
@@ -109,12 +110,13 @@ func (l *lowering) assemble(r valueRow, dims []int64, info piecesInfo, box func(
 func (l *lowering) concat(n graph.Node) view {
 	g := l.g
 	at := int(g.Int(n, graph.AttrDim, 0))
-	var info piecesInfo
-	var starts []int64
+	ops := g.Operands(n)
+	info := piecesInfo{pieces: l.keptPieces.TakeDirty(len(ops))[:0]}
+	starts := l.kept.TakeDirty(len(ops))[:0]
 	pos := int64(0)
 	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
-	var parts []view
-	for i, o := range g.Operands(n) {
+	parts := l.scratchParts[:0]
+	for i, o := range ops {
 		v := l.in(n, i)
 		if v.root == 0 {
 			continue
@@ -125,6 +127,7 @@ func (l *lowering) concat(n graph.Node) view {
 		r := l.vals.At(v.root)
 		lo, hi = min(lo, r.lo), max(hi, r.hi)
 	}
+	l.scratchParts = parts
 	if len(parts) == 1 {
 		return parts[0]
 	}

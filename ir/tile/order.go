@@ -2,14 +2,35 @@ package tile
 
 import (
 	"slices"
+
+	"github.com/rosmar-compiler/rosmar/arena"
 )
+
+// ordering is the storage of sequence.
+type ordering struct {
+	depth   arena.Scratch[int32]
+	done    arena.Scratch[bool]
+	seq     []val
+	stack   []visited
+	pending []val
+}
+
+// visited is a value whose operands are being ordered.
+type visited struct {
+	v    val
+	at   uint32 // its operands in pending
+	next uint32
+}
 
 // sequence orders the values that are computed: operands first, and each as late as its first reader allows. Of several
 // operands, those that wait for no product, convolution or window come first, so that a product's own consumers follow it
 // at once and join its unit; then the deepest, so that few results wait for others.
 func (l *lowering) sequence() []val {
 	rows := l.vals.Rows()
-	depth := make([]int32, len(rows))
+	o := &l.ordering
+	o.depth.Reset()
+	o.done.Reset()
+	depth, done := o.depth.Take(len(rows)), o.done.Take(len(rows))
 	for v := 1; v < len(rows); v++ {
 		r := &rows[v]
 		for _, a := range l.args.Of(r.args) {
@@ -19,15 +40,7 @@ func (l *lowering) sequence() []val {
 			depth[v]++
 		}
 	}
-	seq := make([]val, 0, len(rows))
-	done := make([]bool, len(rows))
-	type frame struct {
-		v    val
-		at   uint32 // its operands in pending
-		next uint32
-	}
-	var stack []frame
-	var pending []val
+	seq, stack, pending := o.seq[:0], o.stack[:0], o.pending[:0]
 	open := func(v val) {
 		done[v] = true
 		at := uint32(len(pending))
@@ -46,7 +59,7 @@ func (l *lowering) sequence() []val {
 			}
 			return int(db - da)
 		})
-		stack = append(stack, frame{v, at, 0})
+		stack = append(stack, visited{v, at, 0})
 	}
 	visit := func(root val) {
 		if done[root] || rows[root].op < vAct {
@@ -72,5 +85,6 @@ func (l *lowering) sequence() []val {
 			visit(v)
 		}
 	}
+	o.seq, o.stack, o.pending = seq, stack, pending
 	return seq
 }

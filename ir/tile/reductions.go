@@ -176,7 +176,8 @@ func (l *lowering) window(alu target.AluOp, dt target.Dtype, init float32, x vie
 	var mask uint32
 	k, rest := 0, false
 	short := x
-	left := slices.Clone(ws)
+	left := l.keptWindows.TakeDirty(len(ws))
+	copy(left, ws)
 	for i, w := range ws {
 		whole := w.Size == x.dims[i] && dims[i] == 1 && w.PadLow == 0 && w.PadHigh == 0 && w.LhsDilate == 1
 		if whole && x.dims[i] > 1 {
@@ -200,7 +201,7 @@ func (l *lowering) window(alu target.AluOp, dt target.Dtype, init float32, x vie
 	if !rest {
 		return l.reshape(x, dims)
 	}
-	l.wins = append(l.wins, windowInfo{x: x, ws: left, init: init, out: slices.Clone(dims)})
+	l.wins = append(l.wins, windowInfo{x: x, ws: left, init: init, out: l.keep(dims)})
 	return l.add(valueRow{op: vWindow, op0: alu, dt: dt, aux: uint32(len(l.wins) - 1), lo: lo, hi: hi}, dims, x)
 }
 

@@ -50,7 +50,8 @@ func patternDescriptors(mem, chip []ir.Pair) int64 {
 
 // descriptors is the same for a copy within DRAM.
 func descriptors(_ int, axes []axis) int64 {
-	var src, dst []ir.Pair
+	var srcBuf, dstBuf [maxRank]ir.Pair
+	src, dst := srcBuf[:0], dstBuf[:0]
 	for _, a := range axes {
 		src = append(src, ir.Pair{Step: int32(a.mem), Num: uint32(a.n)})
 		dst = append(dst, ir.Pair{Step: int32(a.chip), Num: uint32(a.n)})
@@ -108,7 +109,8 @@ func (l *lowering) countUnit(u *unit) count {
 	for _, a := range l.outer {
 		batches *= a.n
 	}
-	idx := make([]int64, len(l.outer))
+	var at [maxRank]int64
+	idx := at[:len(l.outer)]
 	l.repeat(batches, func(int64) {
 		var t tile
 		for i, at := range l.outerAt {
@@ -130,14 +132,15 @@ func (l *lowering) homesNeeded(total count) {
 		return (product(l.shapeOf(v))*int64(l.vals.At(v).dt.Size()) + 4095) &^ 4095
 	}
 	always := total.descriptors * descriptorBytes
-	last := make([]unitID, l.vals.Len())
+	l.sizes.Reset()
+	last := l.sizes.Take(l.vals.Len()) // unit that reads a value
 	for v := val(1); int(v) < l.vals.Len(); v++ {
 		r := l.vals.At(v)
 		if r.op == vNone {
 			continue
 		}
 		for _, a := range l.argsOf(v) {
-			last[a.root] = max(last[a.root], r.unit)
+			last[a.root] = max(last[a.root], int64(r.unit))
 		}
 		if r.op == vInput || r.op == vConst {
 			always += bytes(v)
@@ -147,10 +150,10 @@ func (l *lowering) homesNeeded(total count) {
 		o := &l.outs[i]
 		always += l.g.TypeBytes(l.g.Nodes.At(o.node).Type)
 		if o.v.root != 0 {
-			last[o.v.root] = unitID(len(l.units))
+			last[o.v.root] = int64(len(l.units))
 		}
 	}
-	begins, ends := make([]int64, len(l.units)+1), make([]int64, len(l.units)+1)
+	begins, ends := l.sizes.Take(len(l.units)+1), l.sizes.Take(len(l.units)+1)
 	for v := val(1); int(v) < l.vals.Len(); v++ {
 		r := l.vals.At(v)
 		if r.op == vNone || r.unit == 0 || !l.homed.Get(v) {

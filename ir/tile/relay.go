@@ -3,7 +3,6 @@ package tile
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 )
@@ -18,11 +17,12 @@ func (l *lowering) relaid(v view) view {
 	}
 	c := l.consts[r.aux]
 	sq := v.squeezed()
-	if c.node == 0 || c.recipe != "" || sq.n < 2 || sq.isDense(product(l.shapeOf(v.root))) {
+	if c.node == 0 || c.recipe != 0 || sq.n < 2 || sq.isDense(product(l.shapeOf(v.root))) {
 		return v
 	}
 	// The axes in memory order must be a factorisation of the constant.
-	order := make([]int, sq.n)
+	var orderBuf [maxRank]int
+	order := orderBuf[:sq.n]
 	for i := range order {
 		order[i] = i
 	}
@@ -38,8 +38,9 @@ func (l *lowering) relaid(v view) view {
 		return v
 	}
 	// Merge what stays together in both orders, then spell the rest.
-	var shape, perm []int64
-	at := make([]int64, sq.n) // of each axis: its place in memory order
+	var shapeBuf, permBuf, at [maxRank]int64
+	shape, perm := shapeBuf[:0], permBuf[:0]
+	// at is, of each axis: its place in memory order
 	for k, i := range order {
 		at[i] = int64(k)
 		shape = append(shape, sq.dims[i])
@@ -47,13 +48,14 @@ func (l *lowering) relaid(v view) view {
 	for i := range sq.n {
 		perm = append(perm, at[i])
 	}
-	dims := slices.Clone(sq.shape())
-	n := constant{node: c.node, dims: l.ints.AddSlice(dims)}
+	n := constant{node: c.node, dims: l.ints.AddSlice(sq.shape())}
 	if data := l.embeddable(c.node); data != nil {
 		n.node = 0
 		n.bytes = l.permuted(&sq, data, r.dt.Size())
 	} else {
-		n.recipe = "reshape " + commas(shape) + "; permute " + commas(perm)
+		s := commas(append(l.spelled[:0], "reshape "...), shape)
+		l.spelled = commas(append(s, "; permute "...), perm)
+		n.recipe = l.m.Names.InternBytes(l.spelled)
 	}
 	l.consts = append(l.consts, n)
 	keep := l.cur
@@ -63,22 +65,27 @@ func (l *lowering) relaid(v view) view {
 	return out
 }
 
-func commas(xs []int64) string {
-	s := make([]string, len(xs))
+// commas appends a list.
+func commas(dst []byte, xs []int64) []byte {
 	for i, x := range xs {
-		s[i] = strconv.FormatInt(x, 10)
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, x, 10)
 	}
-	return strings.Join(s, ",")
+	return dst
 }
 
 // permuted copies the elements of a constant in the order of a view.
 func (l *lowering) permuted(v *view, data []byte, size int) arena.Span {
 	mark := l.own.Mark()
-	var axes []axis
+	var buf [maxRank]axis
+	axes := buf[:0]
 	for i := range v.n {
 		axes = append(axes, axis{n: v.dims[i]})
 	}
-	idx := make([]int64, v.n)
+	var idxBuf [maxRank]int64
+	idx := idxBuf[:v.n]
 	for {
 		at := int64(0)
 		for i := range v.n {

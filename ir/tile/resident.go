@@ -2,7 +2,6 @@ package tile
 
 import (
 	"math"
-	"slices"
 
 	"github.com/rosmar-compiler/rosmar/ir"
 )
@@ -115,19 +114,16 @@ func (r *resident) reach(off int64, part, rest []axis, height int64) (w reached,
 func (r *resident) find(off int64, part, rest []axis) (w reached, ok bool) {
 	// Coordinates of the first element: the root is dense, so its row-major index is unique.
 	var at [maxRank]int64
-	order := make([]int, 0, maxRank)
+	var orderBuf, haveBuf [maxRank]int
+	order := orderBuf[:0]
 	for i := range r.n {
+		k := len(order)
 		order = append(order, i)
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case r.axes[a].mem > r.axes[b].mem:
-			return -1
-		case r.axes[a].mem < r.axes[b].mem:
-			return 1
+		for ; k > 0 && r.axes[order[k-1]].mem < r.axes[i].mem; k-- {
+			order[k] = order[k-1]
 		}
-		return 0
-	})
+		order[k] = i
+	}
 	left := off
 	for _, i := range order {
 		a := &r.axes[i]
@@ -146,8 +142,9 @@ func (r *resident) find(off int64, part, rest []axis) (w reached, ok bool) {
 		return w, false
 	}
 	// Rows: the innermost row axes in the same order; only the outermost that the consumer walks may be cut.
-	want := joined(part)
-	var have []int
+	var buf [maxRank]axis
+	want := joined(part, buf[:0])
+	have := haveBuf[:0]
 	for i := range r.n {
 		if r.axes[i].row {
 			have = append(have, i)
@@ -204,7 +201,8 @@ func (r *resident) find(off int64, part, rest []axis) (w reached, ok bool) {
 
 // smallSteps reports free axes that an engine's slot can walk: int16 steps once neighbours are merged, at most n of them.
 func smallSteps(free []axis, n int) bool {
-	c := chipJoined(free)
+	var buf [maxRank]axis
+	c := chipJoined(free, buf[:0])
 	for _, a := range c {
 		if a.chip > math.MaxInt16 || a.chip < math.MinInt16 || a.n > math.MaxUint16 {
 			return false
@@ -213,9 +211,9 @@ func smallSteps(free []axis, n int) bool {
 	return len(c) <= n
 }
 
-// chipJoined drops axes of one position and joins neighbours that walk like one on chip.
-func chipJoined(axes []axis) []axis {
-	var w []axis
+// chipJoined appends the axes to w without those of one position, neighbours that walk like one on chip joined. w is empty
+// and may share the storage of axes.
+func chipJoined(axes, w []axis) []axis {
 	for _, a := range axes {
 		if a.n == 1 {
 			continue

@@ -1,5 +1,7 @@
 package tile
 
+import "github.com/rosmar-compiler/rosmar/arena"
+
 // staysAt is where a value stays in SBUF, nil when it does not.
 func (l *lowering) staysAt(v val) *resident {
 	if k := l.stays.Get(v); k != 0 {
@@ -28,7 +30,8 @@ func (l *lowering) reachInput(in *input, v val) (reached, bool) {
 
 func (l *lowering) reachFor(r *resident, in *input) (w reached, ok bool) {
 	d := &l.u.dom
-	var part, rest, free []axis
+	var partBuf, restBuf, freeBuf [maxRank]axis
+	part, rest, free := partBuf[:0], restBuf[:0], freeBuf[:0]
 	for i := range d.n {
 		a := axis{n: d.dims[i], mem: in.v.step[i]}
 		if d.grp[i] == groupP {
@@ -53,33 +56,37 @@ func (l *lowering) reachFor(r *resident, in *input) (w reached, ok bool) {
 	return w, smallSteps(free, 4)
 }
 
+// wish is what is known of a value that could stay in SBUF.
+type wish struct {
+	last  unitID // the last unit that could read it
+	whole bool   // every reader could
+	r     resident
+}
+
+// note says of a reader of the value whether it could read it in SBUF.
+func (w *wish) note(id unitID, ok bool) {
+	if ok {
+		w.last = max(w.last, id)
+	} else {
+		w.whole = false
+	}
+}
+
 // chooseResidents plans every unit and decides which values stay in SBUF: those whose consumers can read them where they lie,
 // in the order in which they are made, as long as the tiles of every unit in between find room beside them.
 func (l *lowering) chooseResidents() {
-	type wish struct {
-		last  unitID // the last unit that could read it
-		whole bool   // every reader could
-		r     resident
-	}
 	l.residents = append(l.residents[:0], resident{})
-	wishes := make([]wish, l.vals.Len())
+	l.wishes.Reset()
+	wishes := l.wishes.Take(l.vals.Len())
 	for v := range wishes {
 		wishes[v].whole = true
-	}
-	note := func(v val, id unitID, ok bool) {
-		w := &wishes[v]
-		if ok {
-			w.last = max(w.last, id)
-		} else {
-			w.whole = false
-		}
 	}
 	l.counting = true
 	for id := 1; id < len(l.units) && l.err == nil; id++ {
 		u := &l.units[id]
 		if u.kind == unitPieces {
 			info := &l.pieces[l.vals.At(u.root).aux]
-			l.layOutPieces(u, func(v val) *resident { return &wishes[v].r })
+			l.layOutPieces(u, wishes)
 			if u.plan.rows > 0 {
 				wishes[u.root].r = l.layoutOf(u.root, u, &u.plan)
 				for i := range info.pieces {
@@ -92,7 +99,7 @@ func (l *lowering) chooseResidents() {
 			for i := range info.pieces {
 				p := &info.pieces[i]
 				if v := p.src.root; l.vals.At(v).unit != 0 {
-					note(v, unitID(id), wishes[v].r.elems > 0 && l.pieceFits(p, &wishes[v].r, &wishes[u.root].r))
+					wishes[v].note(unitID(id), wishes[v].r.elems > 0 && l.pieceFits(p, &wishes[v].r, &wishes[u.root].r))
 				}
 			}
 			continue
@@ -114,14 +121,10 @@ func (l *lowering) chooseResidents() {
 				if wishes[v].r.elems > 0 {
 					_, ok = l.reachFor(&wishes[v].r, in)
 				}
-				note(v, unitID(id), ok)
+				wishes[v].note(unitID(id), ok)
 			}
 		}
-		l.noteRoot(u, func(v val, can func(r *resident) bool) {
-			if l.vals.At(v).unit != 0 {
-				note(v, unitID(id), wishes[v].r.elems > 0 && can(&wishes[v].r))
-			}
-		})
+		l.noteRoot(u, unitID(id), wishes)
 	}
 	l.counting = false
 	if l.err != nil {
@@ -133,7 +136,8 @@ func (l *lowering) chooseResidents() {
 			l.homed.Set(v, true)
 		}
 	}
-	room := newRoom(l.units, l.budget)
+	room := &l.room
+	room.start(l.units, l.budget)
 	for v := val(1); int(v) < l.vals.Len(); v++ {
 		w := &wishes[v]
 		r := l.vals.At(v)
@@ -152,22 +156,44 @@ func (l *lowering) chooseResidents() {
 	}
 }
 
-// noteRoot reports the operands of a unit's root that could be read in SBUF, with the question whether they can.
-func (l *lowering) noteRoot(u *unit, note func(v val, can func(r *resident) bool)) {
+// noteRoot says of the operands of a unit's root whether they could be read in SBUF.
+func (l *lowering) noteRoot(u *unit, id unitID, wishes []wish) {
+	// made is the wish of an operand that a unit makes, nil for any other.
+	made := func(v val) *wish {
+		if l.vals.At(v).unit == 0 {
+			return nil
+		}
+		return &wishes[v]
+	}
 	switch u.kind {
 	case unitDot:
-		note(l.dt.a.root, func(r *resident) bool { return l.canReadDot(r, &l.dt.a, groupP) })
-		note(l.dt.b.root, func(r *resident) bool { return l.canReadDot(r, &l.dt.b, groupF) })
+		if w := made(l.dt.a.root); w != nil {
+			w.note(id, w.r.elems > 0 && l.canReadDot(&w.r, &l.dt.a, groupP))
+		}
+		if w := made(l.dt.b.root); w != nil {
+			w.note(id, w.r.elems > 0 && l.canReadDot(&w.r, &l.dt.b, groupF))
+		}
 	case unitConv:
 		info := &l.convs[l.vals.At(u.root).aux]
-		note(info.x.root, func(r *resident) bool { _, ok := l.ct.reach(r, info); return ok })
-		note(info.w.root, func(*resident) bool { return false })
+		if w := made(info.x.root); w != nil {
+			ok := w.r.elems > 0
+			if ok {
+				_, ok = l.ct.reach(&w.r, info)
+			}
+			w.note(id, ok)
+		}
+		if w := made(info.w.root); w != nil {
+			w.note(id, false)
+		}
 	case unitWindow:
 		info := &l.wins[l.vals.At(u.root).aux]
-		note(info.x.root, func(r *resident) bool {
-			_, ok := r.reachMap(info.x.off, l.wt.part, l.wt.spans, l.plan.height)
-			return ok
-		})
+		if w := made(info.x.root); w != nil {
+			ok := w.r.elems > 0
+			if ok {
+				_, ok = w.r.reachMap(info.x.off, l.wt.part, l.wt.spans, l.plan.height)
+			}
+			w.note(id, ok)
+		}
 	}
 }
 
@@ -211,24 +237,26 @@ func (l *lowering) reachTurned(r *resident, o *dotOperand, g group) (reached, bo
 // room keeps, for every unit, the bytes a partition that are left beside its tiles: a tree of minima with additions that
 // stand for whole ranges.
 type room struct {
-	n    int
-	low  []int64
-	less []int64
+	n     int
+	low   []int64
+	less  []int64
+	store arena.Scratch[int64]
 }
 
-func newRoom(units []unit, budget int64) *room {
+// start gives every unit what its tiles leave of the budget.
+func (r *room) start(units []unit, budget int64) {
 	n := 1
 	for n < len(units) {
 		n *= 2
 	}
-	r := &room{n: n, low: make([]int64, 2*n), less: make([]int64, 2*n)}
+	r.store.Reset()
+	r.n, r.low, r.less = n, r.store.Take(2*n), r.store.Take(2*n)
 	for i := range units {
 		r.low[n+i] = budget - units[i].need
 	}
 	for i := n - 1; i > 0; i-- {
 		r.low[i] = min(r.low[2*i], r.low[2*i+1])
 	}
-	return r
 }
 
 // take reserves bytes in units first…last, if every one of them has so much left.

@@ -2,7 +2,6 @@ package tile
 
 import (
 	"math"
-	"slices"
 
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/graph"
@@ -160,12 +159,12 @@ func (l *lowering) topK(n graph.Node) (vals, idx view) {
 	if !largest {
 		x = l.ts(target.AluMult, f32, x.shape(), x, -1)
 	}
-	ws := make([]graph.Window, len(dims))
+	ws := l.keptWindows.TakeDirty(len(dims))
 	for i := range ws {
 		ws[i] = graph.Window{Size: 1, Stride: 1, LhsDilate: 1, RhsDilate: 1}
 	}
 	ws[at] = graph.Window{Size: size, Stride: 0, LhsDilate: 1, RhsDilate: 1}
-	l.wins = append(l.wins, windowInfo{x: x, ws: ws, out: slices.Clone(dims), kind: winTop, axis: at})
+	l.wins = append(l.wins, windowInfo{x: x, ws: ws, out: l.keep(dims), kind: winTop, axis: at})
 	r := valueRow{op: vWindow, dt: dt, aux: uint32(len(l.wins) - 1), lo: lo, hi: hi}
 	if !largest {
 		r.dt, r.lo, r.hi = f32, 0, 0
@@ -234,11 +233,11 @@ func (l *lowering) cumSum(n graph.Node) view {
 	if !d.IsFloat() {
 		dt = l.vals.At(x.root).dt
 	}
-	ws := make([]graph.Window, len(dims))
+	ws := l.keptWindows.TakeDirty(len(dims))
 	for i := range ws {
 		ws[i] = graph.Window{Size: 1, Stride: 1, LhsDilate: 1, RhsDilate: 1}
 	}
-	l.wins = append(l.wins, windowInfo{x: x, ws: ws, out: slices.Clone(dims), kind: winScan, axis: at, exclusive: g.Int(n, graph.AttrExclusive, 0) != 0})
+	l.wins = append(l.wins, windowInfo{x: x, ws: ws, out: l.keep(dims), kind: winScan, axis: at, exclusive: g.Int(n, graph.AttrExclusive, 0) != 0})
 	v := l.add(valueRow{op: vWindow, op0: target.AluAdd, dt: dt, aux: uint32(len(l.wins) - 1), lo: lo, hi: hi}, dims, x)
 	if reverse {
 		v = v.reversed(at)

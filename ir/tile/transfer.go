@@ -48,7 +48,8 @@ type box struct {
 
 // boxes cuts positions [r0, r0+rn) of the row-major walk over axes into boxes, in order. One axis gives one box.
 func boxes(axes []axis, r0, rn int64, out []box) []box {
-	axes = joined(axes)
+	var buf [maxRank]axis
+	axes = joined(axes, buf[:0])
 	for pos := r0; pos < r0+rn; {
 		b := box{at: pos - r0}
 		left := r0 + rn - pos
@@ -80,9 +81,8 @@ func boxes(axes []axis, r0, rn int64, out []box) []box {
 	return out
 }
 
-// joined drops axes of one position and joins neighbours that walk like one in memory.
-func joined(axes []axis) []axis {
-	var w []axis
+// joined appends the axes to w without those of one position, neighbours that walk like one in memory joined. w is empty.
+func joined(axes, w []axis) []axis {
 	for _, a := range axes {
 		if a.n == 1 {
 			continue

@@ -14,7 +14,8 @@ const minTurn = 32
 
 // turns reports whether an operand is worth turning, and of a type that the array can turn without loss.
 func (l *lowering) turns(d *domain, o *dotOperand, g group) bool {
-	k := joined(o.k)
+	var buf [maxRank]axis
+	k := joined(o.k, buf[:0])
 	if len(k) != 1 || k[0].mem != 1 || k[0].n < minTurn || l.vals.At(o.root).op == vSplat {
 		return false
 	}
@@ -34,7 +35,8 @@ func (l *lowering) turns(d *domain, o *dotOperand, g group) bool {
 
 // reachRows finds an operand that stays in SBUF with its own axes, those of group g, on partitions.
 func (r *resident) reachRows(d *domain, o *dotOperand, g group, height int64) (reached, bool) {
-	var part, rest []axis
+	var partBuf, restBuf [maxRank + 1]axis
+	part, rest := partBuf[:0], restBuf[:0]
 	for i := range d.n {
 		a := axis{n: d.dims[i], mem: o.v.step[i]}
 		switch d.grp[i] {
@@ -47,7 +49,8 @@ func (r *resident) reachRows(d *domain, o *dotOperand, g group, height int64) (r
 		}
 		rest = append(rest, a)
 	}
-	rest = append(rest, joined(o.k)[0])
+	var buf [maxRank]axis
+	rest = append(rest, joined(o.k, buf[:0])[0])
 	w, ok := r.reach(o.v.off, part, rest, height)
 	return w, ok && w.step[d.n] > 0 && w.step[d.n] <= maxMap
 }
@@ -116,7 +119,8 @@ func (l *lowering) loadTurned(t *tile, o *dotOperand, g group, k0, kn, c0, n int
 	kdim := min(kn*128, td.k-k0*128)
 	o.loc, o.off, o.step = l.sb(l.tileName(l.vals.At(o.root).src), o.dt, int(min(128, td.k-k0*128)), kn*o.cols), 0, 1
 	base := tileOff(d, &o.v, t)
-	own := axesOf(d, &o.v, t, nil, g)
+	var buf [maxRank]axis
+	own := axesOf(d, &o.v, t, buf[:0], g)
 	first := int64(0) // of the chunk, among all rows
 	if g == groupF {
 		first = l.columnOf(t)

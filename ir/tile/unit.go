@@ -68,21 +68,19 @@ func (l *lowering) formUnits() {
 			l.startRoot(v)
 		}
 	}
-	total := uint32(0)
-	for i := range l.units {
-		total += uint32(len(l.units[i].list))
-	}
-	l.order = make([]val, 0, total)
+	l.order = l.order[:0]
 	for i := range l.units {
 		u := &l.units[i]
 		u.first, u.count = uint32(len(l.order)), uint32(len(u.list))
 		l.order = append(l.order, u.list...)
-		u.list = nil
 	}
 }
 
 func (l *lowering) addUnit(u unit, v val) {
-	u.list = []val{v}
+	if n := len(l.units); n < cap(l.units) {
+		u.list = l.units[:n+1][n].list[:0] // the storage of a unit of the lowering before
+	}
+	u.list = append(u.list, v)
 	l.units = append(l.units, u)
 	l.vals.At(v).unit = unitID(len(l.units) - 1)
 }
@@ -325,13 +323,15 @@ func (l *lowering) widest(list []val) int64 {
 // maxColumns bounds the elements a partition of one instruction.
 const maxColumns = 32 << 10
 
+// span of the values of a unit in which a value takes space.
+type lifetime struct {
+	root        val
+	first, last int
+}
+
 // columnBytes is the largest number of bytes that the full tiles of a unit take for one column at one time.
 func (l *lowering) columnBytes(u *unit, list []val) int64 {
-	type use struct {
-		root val
-		last int
-	}
-	var live []use // a unit has few values; a linear search is enough
+	live := l.lifetimes[:0] // a unit has few values; a linear search is enough
 	note := func(root val, at int) {
 		for i := range live {
 			if live[i].root == root {
@@ -339,7 +339,7 @@ func (l *lowering) columnBytes(u *unit, list []val) int64 {
 				return
 			}
 		}
-		live = append(live, use{root, at})
+		live = append(live, lifetime{root, at, at})
 	}
 	for i, v := range list {
 		for _, a := range l.argsOf(v) {
@@ -354,32 +354,16 @@ func (l *lowering) columnBytes(u *unit, list []val) int64 {
 			note(v, i)
 		}
 	}
-	begins := make([]int64, len(list)+1)
-	ends := make([]int64, len(list)+1)
+	l.lifetimes = live
+	l.sizes.Reset()
+	begins, ends := l.sizes.Take(len(list)+1), l.sizes.Take(len(list)+1)
 	for _, e := range live {
 		p := l.vals.At(e.root)
-		from := 0
-		first := len(list)
-		for i, v := range list {
-			if v == e.root {
-				first = i
-				break
-			}
-			for _, a := range l.argsOf(v) {
-				if a.root == e.root && first == len(list) {
-					first = i
-				}
-			}
-			if first < len(list) {
-				break
-			}
-		}
-		from = first
 		size := int64(p.dt.Size())
 		if v := e.root; v == u.root && u.root != 0 {
 			size = int64(max(p.dt.Size(), target.Float32.Size()))
 		}
-		begins[from] += size
+		begins[e.first] += size
 		ends[e.last] += size
 	}
 	var cur, peak int64

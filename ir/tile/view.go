@@ -93,6 +93,17 @@ func (v *view) permuted(perm []int64) view {
 	return w
 }
 
+// permuted3 is permuted by three lists, one after the other.
+func (v *view) permuted3(a, b, c []int64) view {
+	w := view{root: v.root, off: v.off}
+	for _, perm := range [3][]int64{a, b, c} {
+		for _, p := range perm {
+			w.push(v.dims[p], v.step[p])
+		}
+	}
+	return w
+}
+
 // sliced takes n positions of axis i, stride apart, from lo on.
 func (v *view) sliced(i int, lo, n, stride int64) view {
 	w := *v

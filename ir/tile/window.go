@@ -138,7 +138,8 @@ func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans
 	case stays != nil:
 		res := l.staysAt(root)
 		at := stays.off + (stays.tile0+p0/res.height)*res.tile
-		var from, to []ir.Pair
+		var fromBuf, toBuf [5]ir.Pair
+		from, to := fromBuf[:0], toBuf[:0]
 		for i := range spans {
 			at += first[i] * stays.step[i]
 			if free[i].n > 1 {
@@ -147,7 +148,7 @@ func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans
 			}
 		}
 		if len(from) == 0 {
-			from, to = []ir.Pair{{Step: 1, Num: 1}}, []ir.Pair{{Step: 1, Num: 1}}
+			from, to = append(from, ir.Pair{Step: 1, Num: 1}), append(to, ir.Pair{Step: 1, Num: 1})
 		}
 		l.copyTo(l.chip(res.loc, r.dt, 0, int(pn), at, from...), l.chip(loc, r.dt, 0, int(pn), chip, to...), false)
 	default:
@@ -158,7 +159,8 @@ func (l *lowering) loadMap(root val, off int64, part []axis, p0, pn int64, spans
 
 // reachMap finds the maps of an operand that stays in SBUF.
 func (r *resident) reachMap(off int64, part []axis, spans []span, height int64) (reached, bool) {
-	var rest []axis
+	var buf [maxRank]axis
+	rest := buf[:0]
 	for i := range spans {
 		rest = append(rest, axis{n: spans[i].n, mem: spans[i].mem})
 	}
@@ -198,7 +200,8 @@ func floorDiv(a, b int64) int64 {
 type windowTiles struct {
 	spans []span
 	part  []axis
-	stays *reached
+	stays *reached // at, or nil
+	at    reached
 	bytes int64 // a partition, of a map
 
 	index   ir.Loc // positions of the sorted elements of a tile
@@ -249,7 +252,7 @@ func (l *lowering) startWindow(u *unit, width int64) int64 {
 	}
 	if s := l.staysAt(info.x.root); s != nil {
 		if at, ok := s.reachMap(info.x.off, w.part, w.spans, p.height); ok {
-			w.stays = &at
+			w.at, w.stays = at, &w.at
 		}
 	}
 	return got
@@ -317,7 +320,8 @@ func (l *lowering) emitWindow(t *tile, i int) {
 	}
 	l.newTile(i, t, t.w)
 	out := l.made(i, t, 0, t.w)
-	var outer, inner []ir.Pair
+	var outerBuf, innerBuf [2 * maxRank]ir.Pair
+	outer, inner := outerBuf[:0], innerBuf[:0]
 	for k := range w.spans {
 		s := &w.spans[k]
 		if s.on > 1 {
