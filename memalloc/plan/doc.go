@@ -2,17 +2,18 @@
 // two that are live at once share a byte, and the highest byte used is as low as it can make it. It knows nothing of the
 // compiler around it, so any planner may use it: the exchange format is MiniMalloc's CSV.
 //
-//	fast     skyline dives in a few fixed orders, some tens of microseconds each on hundreds of buffers
-//	improve  fast, then bounded search for ever lower targets: 10 ms unless told otherwise
-//	exact    the same search to a capacity, to a proof, or to a limit of time or work
+//	fast     a few searches cut short and a few skyline dives, half a millisecond on hundreds of buffers; looks at no clock
+//	improve  fast, then searches for ever lower targets: 10 ms unless told otherwise
+//	exact    the same searches until the layout fits a capacity, until a proof, or until a limit of time or work
 //
 // # Tables
 //
-//	Problem   what is asked: columns by row, rows in the order of the input, gaps in a pool
-//	model     the same for the machine: sections instead of moments, movable buffers only, fixed ones as obstacles
-//	kdTree    movable buffers as points (first section, end section): the best of those inside a window of time
-//	diver     the skyline as a list of segments
-//	search    branch and bound on the skyline, with a trail instead of copies
+//	Problem    what is asked: columns by row, rows in the order of the input, gaps in a pool
+//	model      the same for the machine: sections instead of moments, movable buffers only, fixed ones as obstacles
+//	kdTree     movable buffers as points (first section, end section): the best of those inside a window of time
+//	diver      the skyline as a list of segments; one pass places everything
+//	partDiver  passes for buffers with gaps, whose bytes others may use for a while
+//	search     branch and bound on the skyline, with a trail instead of copies
 //
 // # Sections
 //
@@ -25,7 +26,9 @@
 //   - Lifetimes are half-open: a buffer that starts when another ends does not meet it.
 //   - The work of a plan is counted in steps that depend on the input alone. A limit of work ends at the same step on every
 //     machine; a limit of time ends at some step of that same sequence, and Result.Work says which.
-//   - No list of overlapping pairs is ever made. The search keeps one bit a pair and is only used up to maxSearch buffers.
-//   - Check shares no code with the planner that would let both be wrong together.
+//   - No list of overlapping pairs is ever made. The search keeps one bit a pair, and takes no more than maxSearch buffers.
+//   - A layout that is called optimal is: its peak is the lower bound, or the search saw everything below it. The search takes
+//     buffers that keep some of their bytes in a gap as whole there, so for those only the bound is a proof.
+//   - Check builds on the problem and the offsets alone; the planner uses its sweep to refuse fixed offsets that clash, never to place.
 //   - A Planner that has seen a problem plans one of the same size without allocating.
 package plan

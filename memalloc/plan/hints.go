@@ -12,6 +12,9 @@ type hinter struct {
 // maxHintTests bounds how often hints are compared with each other and with fixed offsets; hints beyond it are not looked at.
 const maxHintTests = 1 << 24
 
+// hintWork is what a plan without limits may spend on each set of hints.
+const hintWork = 1 << 20
+
 // grant plans again with hints as fixed offsets, and takes that layout into the result when it is not higher. Hints off their
 // alignment, above the peak, or in the way of fixed buffers or of hints before them are dropped; while the rest is still too high, so
 // is its second half. It returns how many buffers without a fixed offset lie where their hint says.
@@ -44,7 +47,7 @@ func (pl *Planner) grant(p *Problem, res *Result) int {
 		}
 	}
 	h.unhinted = append(h.unhinted[:0], pl.offsets...)
-	mode := pl.opt.Mode
+	asked := pl.opt
 	held := false
 	for rows := h.rows; len(rows) > 0 && !held; rows = rows[:len(rows)/2] {
 		h.fixed = append(h.fixed[:0], p.Fixed...)
@@ -53,8 +56,12 @@ func (pl *Planner) grant(p *Problem, res *Result) int {
 		}
 		h.p = *p
 		h.p.Fixed = h.fixed
-		if pl.over() {
+		switch {
+		case pl.over():
 			pl.opt.Mode = Fast
+		case asked.Work == 0 && asked.TimeLimit == 0:
+			// Nobody waits for a proof that wishes cannot be met.
+			pl.opt.Work = pl.work() + hintWork
 		}
 		pl.solve(&h.p, res.Peak)
 		if held = pl.peak <= res.Peak; held {
@@ -63,7 +70,7 @@ func (pl *Planner) grant(p *Problem, res *Result) int {
 			pl.spread(&h.p)
 		}
 	}
-	pl.opt.Mode = mode
+	pl.opt = asked
 	if !held {
 		pl.offsets = append(pl.offsets[:0], h.unhinted...)
 	}

@@ -352,6 +352,19 @@ func TestHints(t *testing.T) {
 	}
 }
 
+// TestWishesEnd: hints that cannot be met do not keep a plan without limits from ending.
+func TestWishesEnd(t *testing.T) {
+	var pl Planner
+	p, _ := cutProblem(150, 1024, 1024, 85, 0, 3)
+	for i := range p.Size {
+		p.Hint[i] = int64(i * 37 % 900)
+	}
+	r := planChecked(t, &pl, p, Options{Mode: Exact, Capacity: 1024})
+	if r.Peak != 1024 {
+		t.Errorf("peak %d", r.Peak)
+	}
+}
+
 func TestNothingToPlace(t *testing.T) {
 	var pl Planner
 	p := &Problem{}
@@ -480,6 +493,26 @@ func TestManyFixed(t *testing.T) {
 	r := planChecked2(t, &pl, p)
 	if r.Work > int64(n)*5_000 {
 		t.Errorf("%d steps for %d buffers", r.Work, n)
+	}
+}
+
+// TestFewAmongFixed: what the search would keep for each section stays bounded when nearly all is fixed.
+func TestFewAmongFixed(t *testing.T) {
+	p := &Problem{}
+	n := 100_000
+	for i := range n {
+		at := int64(i)
+		p.Fixed[p.Add(fmt.Sprint(i), at, at+1, 8)] = 8 * (at % 3)
+	}
+	p.Add("all", 0, int64(n), 8)
+	p.Add("some", 10, int64(n)-10, 16)
+	var pl Planner
+	r, err := pl.Plan(p, Options{Mode: Exact, Capacity: 47, Work: 10_000_000})
+	if target.ClassOf(err) != target.Limit || r.Peak != 48 || r.LowerBound != 32 {
+		t.Errorf("peak %d, bound %d: %v", r.Peak, r.LowerBound, err)
+	}
+	if _, err := Check(p, r.Offsets, 0); err != nil {
+		t.Error(err)
 	}
 }
 

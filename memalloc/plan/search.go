@@ -5,24 +5,27 @@ import (
 	"math/bits"
 )
 
-// maxSearch bounds the movable buffers that the search takes: it keeps a bit for each pair, and for each buffer and section.
-const maxSearch = 8192
-
-// maxObstaclePairs bounds the pairs of a movable buffer and a fixed one that meet in time.
-const maxObstaclePairs = 1 << 22
+const (
+	// maxSearch bounds the movable buffers that the search takes: it keeps a bit for each pair.
+	maxSearch = 8192
+	// maxMembers bounds the words of bits for each section and buffer: 16 MiB, three times.
+	maxMembers = 1 << 21
+	// maxObstacles bounds the pairs of a movable buffer and a fixed one, and those of a fixed one and a section.
+	maxObstacles = 1 << 22
+)
 
 // search is branch and bound over skylines. A node has some buffers placed; everything that comes later lies above the floor of
 // its sections. Any layout can be pushed down until each buffer rests on another, on an obstacle or on 0, so the search places buffers only
 // where they rest, lowest first within a stretch of time, and a layout below the ceiling exists exactly when one is found so.
 //
-// For a buffer that waits, `rest` is where it would rest on what is placed, and `least` >= rest the least offset that is still possible after the decisions
-// so far. For a section, `floor` is the least `least` of those that wait in it, and `sum` the bytes that wait. What keeps the tree small:
+// For a buffer that waits, `rest` is where it would rest on what is placed, and `least` >= rest the least offset that is still possible
+// after the decisions so far. For a section, `floor` is the least `least` of those that wait in it, and `sum` the bytes that wait. What keeps the tree small:
 //
 //   - A section fails when floor + sum (+ the obstacles above) exceeds the ceiling. This is the inference of MiniMalloc.
 //   - In a valley of the floor, some buffer rests on the floor at a given section, or that floor is lost there: so a node asks ONE
 //     section who lies on its floor, and takes the section with the fewest answers in all valleys, not only the lowest one.
 //     Sections count by how often they failed before (Boussemart and others, "Boosting systematic search by
-//     weighting constraints", 2004), and runs restart with those weights.
+//     weighting constraints", 2004) in this run.
 //   - Where no waiting buffer crosses, the two sides are solved apart; when one has no solution, what was tried on the other is not tried again.
 //
 // Costs at a node are those of the sections and buffers that change: they are put on a trail, and undone from it.

@@ -7,22 +7,14 @@ import (
 
 // usable reports whether the search takes the model.
 func (s *search) usable(m *model) bool {
-	if m.n == 0 || m.n > maxSearch {
+	if m.n == 0 || m.n > maxSearch || (m.n+63)/64*int(m.s) > maxMembers || m.n*len(m.obs) > maxObstacles {
 		return false
 	}
-	pairs := 0
+	inSections := 0
 	for i := range m.obs {
-		o := &m.obs[i]
-		for u := range m.n {
-			if m.lo[u] < o.hi && o.lo < m.hi[u] {
-				pairs++
-			}
-		}
-		if pairs > maxObstaclePairs {
-			return false
-		}
+		inSections += int(m.obs[i].hi - m.obs[i].lo)
 	}
-	return true
+	return inSections <= maxObstacles
 }
 
 func sized[T any](s []T, n int) []T {
@@ -109,14 +101,24 @@ func (s *search) prepareObstacles() {
 		}
 		s.obsFirst[u+1] = uint32(len(s.obsOf))
 	}
-	for x := range m.s {
-		for i := range m.obs {
-			if m.obs[i].lo <= x && x < m.obs[i].hi {
-				s.obsIn = append(s.obsIn, uint32(i))
-			}
+	for i := range m.obs {
+		for x := m.obs[i].lo; x < m.obs[i].hi; x++ {
+			s.secFirst[x+1]++
 		}
-		s.secFirst[x+1] = uint32(len(s.obsIn))
 	}
+	for x := range m.s {
+		s.secFirst[x+1] += s.secFirst[x]
+	}
+	s.obsIn = sized(s.obsIn, int(s.secFirst[m.s]))
+	for i := len(m.obs) - 1; i >= 0; i-- {
+		for x := m.obs[i].lo; x < m.obs[i].hi; x++ {
+			s.secFirst[x+1]--
+			s.obsIn[s.secFirst[x+1]] = uint32(i)
+		}
+	}
+	// Now secFirst[x+1] is where x starts: one place too far.
+	copy(s.secFirst, s.secFirst[1:])
+	s.secFirst[m.s] = uint32(len(s.obsIn))
 }
 
 func (s *search) inTime(u uint32, o *obstacle) bool {
