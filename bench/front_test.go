@@ -25,11 +25,13 @@ func BenchmarkTile(b *testing.B) {
 			_, err := w.Lower(s.g, s.gen, tile.Options{}, &m)
 			must(b, err)
 			b.ReportAllocs()
+			start := cpuTime()
 			for b.Loop() {
 				_, err := w.Lower(s.g, s.gen, tile.Options{}, &m)
 				must(b, err)
 			}
 			rate(b, float64(n), "inst/s")
+			cpuRate(b, start, float64(n), "inst/s")
 		})
 	}
 }
@@ -58,10 +60,12 @@ func BenchmarkReadHLO(b *testing.B) {
 		must(b, r.Read(data, &g))
 		b.SetBytes(int64(len(data)))
 		b.ReportAllocs()
+		start := cpuTime()
 		for b.Loop() {
 			must(b, r.Read(data, &g))
 		}
 		rate(b, float64(g.Nodes.Len()-1), "nodes/s")
+		cpuRate(b, start, float64(len(data))/1e6, "MB/s")
 	}
 	for _, model := range []string{"zoo:llama3-8b?layers=4&seq=512", "zoo:resnet50"} {
 		b.Run(spell(model), func(b *testing.B) {
@@ -83,10 +87,12 @@ func BenchmarkReadONNX(b *testing.B) {
 		var g graph.Graph
 		b.SetBytes(int64(len(data)))
 		b.ReportAllocs()
+		start := cpuTime()
 		for b.Loop() {
 			must(b, onnx.Read(data, "", &g))
 		}
 		rate(b, float64(g.Nodes.Len()-1), "nodes/s")
+		cpuRate(b, start, float64(len(data))/1e6, "MB/s")
 	}
 	b.Run("mlp/layers=512/width=16/weights=param", func(b *testing.B) {
 		g, err := zoo.New("zoo:mlp?layers=512&width=16&weights=param")
@@ -118,10 +124,12 @@ func BenchmarkReadIR(b *testing.B) {
 			n := instCount(&m)
 			b.SetBytes(int64(len(f.data)))
 			b.ReportAllocs()
+			start := cpuTime()
 			for b.Loop() {
 				must(b, f.read(f.data, &m))
 			}
 			rate(b, float64(n), "inst/s")
+			cpuRate(b, start, float64(len(f.data))/1e6, "MB/s")
 		})
 	}
 }

@@ -146,6 +146,13 @@ func rate(b *testing.B, perOp float64, unit string) {
 	b.ReportMetric(perOp*float64(b.N)/b.Elapsed().Seconds(), unit)
 }
 
+// cpuRate reports work done a second of processor time since start.
+func cpuRate(b *testing.B, start time.Duration, perOp float64, unit string) {
+	if spent := cpuTime() - start; spent > 0 {
+		b.ReportMetric(perOp*float64(b.N)/spent.Seconds(), "cpu-"+unit)
+	}
+}
+
 // shared reads a file of the public test data beside the module, unpacked, and skips the benchmark when there is none.
 func shared(tb testing.TB, path ...string) []byte {
 	tb.Helper()

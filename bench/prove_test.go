@@ -37,10 +37,13 @@ func BenchmarkKernel(b *testing.B) {
 		for _, n := range []int{1, 4, 64, 128, 512} {
 			b.Run(fmt.Sprintf("matmul/type=%s/N=%d", dt, n), func(b *testing.B) {
 				x, w, y := random(dt, 128, n), random(dt, 128, 128), random(target.Float32, 128, n)
+				must(b, kernel.MatmulFull(&s, &y, &x, &w, false))
+				start := cpuTime()
 				for b.Loop() {
 					must(b, kernel.MatmulFull(&s, &y, &x, &w, false))
 				}
 				rate(b, 128*128*float64(n)/1e9, "GMAC/s")
+				cpuRate(b, start, 128*128*float64(n)/1e9, "GMAC/s")
 			})
 		}
 	}
@@ -64,6 +67,7 @@ func BenchmarkKernel(b *testing.B) {
 		{"gelu", act(target.ActGelu)},
 	} {
 		b.Run("elementwise/"+c.name, func(b *testing.B) {
+			must(b, c.run())
 			for b.Loop() {
 				must(b, c.run())
 			}
@@ -118,6 +122,7 @@ func BenchmarkInterp(b *testing.B) {
 			var p graph.Interp
 			_, err = p.Run(&g, in)
 			must(b, err)
+			start := cpuTime()
 			for b.Loop() {
 				_, err := p.Run(&g, in)
 				must(b, err)
@@ -127,6 +132,7 @@ func BenchmarkInterp(b *testing.B) {
 				return
 			}
 			rate(b, c.work/1e9, c.unit)
+			cpuRate(b, start, c.work/1e9, c.unit)
 		})
 	}
 }
@@ -141,6 +147,7 @@ func BenchmarkMachine(b *testing.B) {
 			m := loaded(b, model)
 			must(b, m.Run(0))
 			b.ReportAllocs()
+			start := cpuTime()
 			for b.Loop() {
 				must(b, m.Run(0))
 			}
@@ -151,6 +158,7 @@ func BenchmarkMachine(b *testing.B) {
 			}
 			rate(b, float64(total), "bundles/s")
 			rate(b, float64(st.MACs)/1e9, "GMAC/s")
+			cpuRate(b, start, float64(st.MACs)/1e9, "GMAC/s")
 		})
 	}
 }
@@ -185,12 +193,14 @@ func BenchmarkRace(b *testing.B) {
 			must(b, err)
 			var r *machine.Report
 			b.ReportAllocs()
+			start := cpuTime()
 			for b.Loop() {
 				r, err = machine.Race(p)
 				must(b, err)
 				must(b, r.Err())
 			}
 			rate(b, float64(r.Accesses), "accesses/s")
+			cpuRate(b, start, float64(r.Accesses), "accesses/s")
 			rate(b, float64(r.Bundles), "bundles/s")
 		})
 	}

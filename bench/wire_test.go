@@ -32,22 +32,26 @@ func BenchmarkWire(b *testing.B) {
 	b.Run("encode", func(b *testing.B) {
 		var out isa.Bundle
 		b.ReportAllocs()
+		start := cpuTime()
 		for b.Loop() {
 			for i := range insts {
 				must(b, isa.Encode(p.Level, &insts[i], &out))
 			}
 		}
 		rate(b, float64(len(insts)), "bundles/s")
+		cpuRate(b, start, float64(len(insts)), "bundles/s")
 	})
 	b.Run("decode", func(b *testing.B) {
 		var in isa.Inst
 		b.ReportAllocs()
+		start := cpuTime()
 		for b.Loop() {
 			for i := range bundles {
 				must(b, isa.Decode(p.Level, &bundles[i], &in))
 			}
 		}
 		rate(b, float64(len(bundles)), "bundles/s")
+		cpuRate(b, start, float64(len(bundles)), "bundles/s")
 	})
 	b.Run("disasm", func(b *testing.B) {
 		var line []byte
