@@ -57,6 +57,7 @@ type emitter struct {
 	dt                dotTiles
 	ct                convTiles
 	wt                windowTiles
+	takeIndex         uint32 // input that numbers the rows of the current unit
 }
 
 // refKind says where an operand of a value comes from.
@@ -200,6 +201,9 @@ func (l *lowering) bind(u *unit) {
 		r := l.vals.At(v)
 		l.refAt = append(l.refAt, uint32(len(l.refs)))
 		if v == u.root {
+			if u.kind == unitTake {
+				l.bindTake(u, r)
+			}
 			continue
 		}
 		for j, a := range l.argsOf(v) {

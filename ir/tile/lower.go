@@ -91,7 +91,7 @@ func (l *lowering) start(g *graph.Graph, gen *target.Generation, opt Options, m 
 	l.own.Reset()
 	l.nodes.Reset()
 	clear(l.tuples)
-	l.consts, l.dots, l.convs, l.wins, l.pieces = l.consts[:0], l.dots[:0], l.convs[:0], l.wins[:0], l.pieces[:0]
+	l.consts, l.dots, l.convs, l.wins, l.pieces, l.takes = l.consts[:0], l.dots[:0], l.convs[:0], l.wins[:0], l.pieces[:0], l.takes[:0]
 	l.homes.Reset()
 	l.outs, l.params = l.outs[:0], l.params[:0]
 	l.stats, l.opCount = Stats{}, [graph.NumOps]int64{}

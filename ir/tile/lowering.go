@@ -27,6 +27,7 @@ type lowering struct {
 	convs  []convInfo
 	wins   []windowInfo
 	pieces []piecesInfo
+	takes  []takeInfo
 	cur    graph.Node // the operator being imported or emitted
 
 	units  []unit // units[0] is none

@@ -396,6 +396,8 @@ func (l *lowering) emitRoot(t *tile, i, evictor int) {
 		l.emitConv(t, i, evictor)
 	case unitWindow:
 		l.emitWindow(t, i)
+	case unitTake:
+		l.emitTake(t, i)
 	}
 }
 

@@ -76,6 +76,10 @@ func (l *lowering) move(n graph.Node) view {
 		return l.pad(n)
 	case graph.OpTake:
 		return l.take(n)
+	case graph.OpTakeAlong:
+		return l.takeAlong(n)
+	case graph.OpGather:
+		return l.gather(n)
 	case graph.OpDynamicSlice:
 		return l.dynamicSlice(n)
 	case graph.OpDynamicUpdateSlice:
@@ -246,7 +250,11 @@ func (l *lowering) constInts(v view) ([]int64, bool) {
 // maxConstIndices bounds the indices that are unrolled into slices.
 const maxConstIndices = 1 << 16
 
-// take with constant indices is one piece for each run of them that ascends by one step.
+// manyRuns is how many runs of constant indices may become transfers of their own where gathering rows takes fewer.
+const manyRuns = 16
+
+// take with constant indices is one piece for each run of them that ascends by one step; where there are many runs, or the
+// indices are not known, rows are gathered.
 func (l *lowering) take(n graph.Node) view {
 	g := l.g
 	dims := g.Dims(n)
@@ -254,8 +262,7 @@ func (l *lowering) take(n graph.Node) view {
 	x := l.in(n, 0)
 	idx, ok := l.constInts(l.in(n, 1))
 	if !ok {
-		l.unsupported(n, "only constant indices are lowered")
-		return view{}
+		return l.takeRows(n)
 	}
 	d := x.dims[at]
 	for i, k := range idx {
@@ -271,6 +278,9 @@ func (l *lowering) take(n graph.Node) view {
 	// The result with the index axes as one.
 	flat := append(append(append([]int64(nil), dims[:at]...), int64(len(idx))), dims[at+len(l.g.Dims(g.Operands(n)[1])):]...)
 	runs := stepRuns(idx)
+	if rows := product(dims[:at]) * int64(len(idx)); len(runs) > manyRuns && int64(len(runs)) > 3*((rows+127)/128)+manyRuns && x.elems() < exactLimit {
+		return l.takeRows(n)
+	}
 	if len(runs) == 1 {
 		v := x
 		r := runs[0]
@@ -328,6 +338,11 @@ func (l *lowering) starts(n graph.Node, k int, dims, sizes []int64) ([]int64, bo
 func (l *lowering) dynamicSlice(n graph.Node) view {
 	x := l.in(n, 0)
 	sizes := l.g.Dims(n)
+	for k := range sizes {
+		if _, ok := l.constInts(l.in(n, k+1)); !ok {
+			return l.sliceRows(n)
+		}
+	}
 	at, ok := l.starts(n, 1, l.g.Dims(l.g.Operands(n)[0]), sizes)
 	if !ok {
 		return view{}

@@ -98,7 +98,9 @@ func TestUnsupported(t *testing.T) {
 		{"s32", func(b *B) []N {
 			return []N{b.MatMul(b.Param("x", graph.S32, 3, 3), b.Param("y", graph.S32, 3, 3))}
 		}},
-		{"take", func(b *B) []N { return []N{b.Take(b.Param("x", graph.F32, 5), b.Param("i", graph.S32, 2), 0)} }},
+		{"dynamic-update-slice", func(b *B) []N {
+			return []N{b.DynamicUpdateSlice(b.Param("x", graph.F32, 5), b.Param("y", graph.F32, 2), b.Param("i", graph.S32))}
+		}},
 	} {
 		_, err := lowerFor(model(t, c.build), gen, Options{})
 		if te, ok := err.(*target.Error); !ok || te.Class != target.Unsupported || te.Subject != c.subject {

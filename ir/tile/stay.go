@@ -194,6 +194,10 @@ func (l *lowering) noteRoot(u *unit, id unitID, wishes []wish) {
 			}
 			w.note(id, ok)
 		}
+	case unitTake: // the index is an input like those of other values
+		if w := made(l.argsOf(u.root)[0].root); w != nil {
+			w.note(id, false)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ const (
 	unitConv                   // a convolution in PSUM
 	unitWindow                 // windows of a padded map
 	unitPieces                 // nothing: transfers into DRAM
+	unitTake                   // rows of a table
 )
 
 // unit is a group of values that share one pass over tiles of one iteration space. Values are full (one element a position of
@@ -23,7 +24,7 @@ type unit struct {
 	rigid   bool // axes must not be split: they correspond to windows
 	hasRed  bool // dom.red is decided
 	fullRow bool // a full value reads a row value of the unit: the row must be resident
-	root    val  // of unitDot, unitConv, unitWindow, unitPieces
+	root    val  // of all kinds but unitRegion
 	dom     domain
 	first   uint32 // values: order[first:first+count]
 	count   uint32
@@ -249,7 +250,7 @@ func (d *domain) reduced(dims []int64, mask uint32) (red [maxRank]bool) {
 	return red
 }
 
-// startRoot opens the unit of a product, a convolution, windows or pieces.
+// startRoot opens the unit of a product, a convolution, windows, pieces or rows of a table.
 func (l *lowering) startRoot(v val) {
 	r := l.vals.At(v)
 	u := unit{root: v}
@@ -292,6 +293,15 @@ func (l *lowering) startRoot(v val) {
 		}
 	case vPieces:
 		u.kind = unitPieces
+	case vTake:
+		u.kind = unitTake
+		u.dom = newDomain(l.shapeOf(v))
+		for i := range u.dom.n {
+			u.dom.grp[i] = groupP
+			if l.takes[r.aux].inRow>>i&1 != 0 {
+				u.dom.grp[i] = groupF
+			}
+		}
 	}
 	l.addUnit(u, v)
 }

@@ -39,6 +39,7 @@ const (
 	vConv
 	vWindow // folds windows of x with op0, sorts or sums its rows
 	vPieces // written piece by piece
+	vTake   // rows of a table, by an index
 
 	vTopIndex // where the elements of a sorted row were: made with the row
 )
