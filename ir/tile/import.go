@@ -12,6 +12,7 @@ import (
 func (l *lowering) importGraph() {
 	g := l.g
 	c := g.Comps.At(g.Entry)
+	l.findWraps()
 	for i := range c.Count {
 		n := c.First + graph.Node(i)
 		l.cur = n
@@ -26,7 +27,12 @@ func (l *lowering) importGraph() {
 			l.unsupported(n, "rank %d is above %d", len(g.Dims(n)), maxRank)
 			return
 		}
-		v := l.importNode(n)
+		var v view
+		if w, ok := l.wraps[n]; ok {
+			v = l.wrapNode(w)
+		} else {
+			v = l.importNode(n)
+		}
 		if l.err != nil {
 			return
 		}

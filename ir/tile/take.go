@@ -148,13 +148,17 @@ func (l *lowering) sliceRows(n graph.Node) view {
 
 // indices is an integer operand in a type of at most 32 bits; of wider ones the low words.
 func (l *lowering) indices(n graph.Node, i int) view {
-	v := l.narrowed(l.in(n, i))
+	return l.lowWords(n, l.in(n, i), l.g.Dtype(l.g.Operands(n)[i]))
+}
+
+func (l *lowering) lowWords(n graph.Node, v view, d graph.Dtype) view {
+	v = l.narrowed(v)
 	if l.err != nil || v.root == 0 {
 		return v
 	}
 	r := l.vals.At(v.root)
 	if !r.dt.IsInteger() {
-		l.badType(n, l.g.Dtype(l.g.Operands(n)[i]), "is no index")
+		l.badType(n, d, "is no index")
 		return v
 	}
 	switch {
@@ -174,7 +178,7 @@ func (l *lowering) wrapped(n graph.Node, v view, d int64) view {
 	if l.err != nil {
 		return v
 	}
-	lo, _ := l.rangeOf(v)
+	lo, hi := l.rangeOf(v)
 	switch {
 	case l.isSplat(&v):
 		if lo < 0 {
@@ -191,7 +195,7 @@ func (l *lowering) wrapped(n graph.Node, v view, d int64) view {
 		return v
 	}
 	up := l.ts2(target.AluLT, 0, target.AluMult, float32(d), f32, v.shape(), v)
-	return l.ranged(l.tt(target.AluAdd, target.Int32, v.shape(), v, up), 0, d-1)
+	return l.ranged(l.tt(target.AluAdd, target.Int32, v.shape(), v, up), min(lo+d, 0), max(hi, d-1))
 }
 
 // clamped forces indices into [0, most].
@@ -428,7 +432,7 @@ func (l *lowering) rowNumber(n graph.Node, x *view, dims []int64, ps []pick, inR
 		l.unsupported(n, "row numbers up to %d are computed in 24 bits", most)
 		return view{}, 0
 	}
-	sum := terms[0]
+	sum, made := terms[0], len(terms) > 1
 	for k, t := range terms[1:] {
 		dt := f32
 		if k == len(terms)-2 {
@@ -437,13 +441,15 @@ func (l *lowering) rowNumber(n graph.Node, x *view, dims []int64, ps []pick, inR
 		sum = l.tt(target.AluAdd, dt, shape, sum, t)
 	}
 	if !ir.IsIndex(l.vals.At(sum.root).dt) {
-		sum = l.cast(target.Int32, shape, sum)
+		sum, made = l.cast(target.Int32, shape, sum), true
+	}
+	if made {
+		sum = l.ranged(sum, 0, most)
 	}
 	all := make([]int64, len(dims))
 	for a := range all {
 		all[a] = int64(a)
 	}
-	sum = l.ranged(sum, 0, most)
 	return sum.broadcast(all, dims), most
 }
 

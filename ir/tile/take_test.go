@@ -235,6 +235,44 @@ func TestEmbeddingIsSmall(t *testing.T) {
 	}
 }
 
+// Front ends wrap negative indices by a select; the sum in it is not exact for every integer, but right as an index.
+func TestWrapIdiom(t *testing.T) {
+	for _, id := range []graph.Dtype{graph.S32, graph.S64, graph.S16} {
+		for _, ge := range []bool{false, true} {
+			build := func(read func(b *B, x, i N) []N) *graph.Graph {
+				return model(t, func(b *B) []N {
+					x, i := b.Param("x", graph.F32, 50, 24), b.Param("i", id, 3, 4)
+					up := b.Add(i, b.Like(i, 50))
+					s := b.Select(b.Compare(graph.DirLT, i, b.Like(i, 0)), up, i)
+					if ge {
+						s = b.Select(b.Compare(graph.DirGE, i, b.Like(i, 0)), i, b.Add(b.Like(i, 50), i))
+					}
+					return read(b, x, s)
+				})
+			}
+			g := build(func(b *B, x, s N) []N {
+				first := b.Reshape(b.SliceDim(b.Reshape(s, 12), 0, 0, 1))
+				outs := []N{gatherOf(b, x, s, []int64{2}, []int64{0}, []int64{0}, 2, []int64{1, 24}, nil, nil),
+					b.DynamicSlice(x, []N{first, b.Scalar(id, 0)}, 2, 24)}
+				if id != graph.S64 { // what fills rows out of range asks like this
+					outs = append(outs, b.Convert(b.Compare(graph.DirGE, s, b.Like(s, 0)), graph.F32), b.Convert(b.Compare(graph.DirGT, b.Like(s, 49), s), graph.F32))
+				}
+				return outs
+			})
+			ins := graph.RandomInputs(g, 1)
+			ins[1] = integers(id, []int64{3, 4}, -50, -1, 0, 49, 50, -51, 1<<24+1, -1<<24-1, 1<<31-1, -1<<31, 7, -7)
+			if id == graph.S16 {
+				ins[1] = integers(id, []int64{3, 4}, -50, -1, 0, 49, 50, -51, 1<<15-1, -1<<15, 48, -49, 7, -7)
+			}
+			agreeOn(t, g, Options{}, ins)
+			// Anything else that reads it wants every bit.
+			if _, err := lowerFor(build(func(b *B, x, s N) []N { return []N{b.Take(x, s, 0), s} }), gens()[1], Options{}); id != graph.S16 && target.ClassOf(err) != target.Unsupported {
+				t.Errorf("the wrapped index as an output: %v", err)
+			}
+		}
+	}
+}
+
 func TestTakeLimits(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
