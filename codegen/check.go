@@ -106,8 +106,9 @@ func (w *Worker) simulateNow() error {
 
 // simEnv feeds the simulator the same random inputs each time, and the model's constants.
 func (w *Worker) simEnv() sim.Env {
+	top := w.simTop()
 	return sim.Env{
-		Input: func(name string, size int64) ([]byte, error) { return simInput(w.m, name, size) },
+		Input: func(name string, size int64) ([]byte, error) { return simInput(w.m, name, size, top(name)) },
 		Const: func(c ir.Const, name string, _ int64) ([]byte, error) {
 			if w.model == nil {
 				return nil, target.Errorf(target.User, "constant %q: its data is in a model that was not given", name)

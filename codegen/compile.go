@@ -152,18 +152,44 @@ func emit(w *Worker) error {
 	return nil
 }
 
-// simInput is the data of an input of the IR simulator: small values of the set's type, the same for the same name and size.
-func simInput(m *ir.Module, name string, size int64) ([]byte, error) {
+// simInput is the data of an input of the IR simulator: small values of the set's type, integers below top, the same for the
+// same name and size.
+func simInput(m *ir.Module, name string, size, top int64) ([]byte, error) {
 	for _, r := range m.Sets.All() {
 		if r.Kind.IsInput() && m.Names.String(r.Name) == name {
-			return patternBytes(r.Dtype, size), nil
+			return patternBytes(r.Dtype, size, top), nil
 		}
 	}
 	return nil, fmt.Errorf("no input %q", name)
 }
 
+// simTop is how many values the integers of each input may take in the IR simulator: few, and as indices only those that are in
+// range for the model. A module says nothing of what its integers are for; where it gathers rows all are 0.
+func (w *Worker) simTop() func(name string) int64 {
+	const few = 7
+	if w.model == nil {
+		top := int64(few)
+		for _, r := range w.m.Insts.All() {
+			if r.Op == ir.OpIndirectLoad {
+				top = 1
+			}
+		}
+		return func(string) int64 { return top }
+	}
+	tops := map[string]int64{}
+	for p, b := range graph.IndexBounds(w.model) {
+		tops[w.model.NodeName(p)] = min(b, few)
+	}
+	return func(name string) int64 {
+		if t, ok := tops[name]; ok {
+			return t
+		}
+		return few
+	}
+}
+
 // patternBytes fills size bytes with a pattern that is finite in every float type and small in every integer type.
-func patternBytes(d target.Dtype, size int64) []byte {
+func patternBytes(d target.Dtype, size, top int64) []byte {
 	out := make([]byte, size)
 	gd, ok := machineTypes[d.String()]
 	if !ok {
@@ -176,7 +202,7 @@ func patternBytes(d target.Dtype, size int64) []byte {
 			v = -v
 		}
 		if !gd.IsFloat() {
-			v = float64(i % 7)
+			v = float64(i % top)
 		}
 		bits, _ := graph.EncodeFloat(gd, v)
 		for b := range n {

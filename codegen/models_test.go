@@ -801,8 +801,9 @@ func b2i(b bool) int {
 
 // street takes models through worker and machine that are kept, as a batch does.
 type street struct {
-	w Worker
-	r Runner
+	w     Worker
+	r     Runner
+	seeds int // interleavings, one at least
 }
 
 // check compiles a model with every checker on, runs the package and compares it with the interpreter. It returns why the
@@ -835,7 +836,7 @@ func (s *street) check(t rapid.TB, g *graph.Graph, ins []NamedTensor, o Options)
 	if err != nil {
 		t.Fatalf("interpreter: %v", err)
 	}
-	res, err := s.r.Execute(context.Background(), bytes.Clone(buf.Bytes()), &RunOptions{Inputs: ins, Weights: p, Seeds: 1, Rtol: -1, Atol: -1})
+	res, err := s.r.Execute(context.Background(), bytes.Clone(buf.Bytes()), &RunOptions{Inputs: ins, Weights: p, Seeds: max(1, s.seeds), Rtol: -1, Atol: -1})
 	if err != nil {
 		t.Fatalf("%s: %v", o.Target, err)
 	}

@@ -73,7 +73,7 @@ func random(t *rapid.T, n int) *program {
 	pick := func(label string) value { return live[num(label, 0, len(live)-1)] }
 	var psum []value
 	for range n {
-		op := num("op", 0, 11)
+		op := num("op", 0, 12)
 		if len(live) == 0 {
 			op = op % 2
 		}
@@ -156,6 +156,15 @@ func random(t *rapid.T, n int) *program {
 				}
 			}
 			psum = append(psum, v)
+		case 12: // gather rows by a column of a tile, as an input or as an index operand
+			x := pick("x")
+			y := like(x)
+			table := dram(ir.KindExternalInput, x)
+			i := b.Emit(ir.OpIndirectLoad, target.EnginePool, []ir.Arg{mem(table, x), part(&b, x, x.words-1, x.words)}, []ir.Arg{whole(&b, y)})
+			if num("index operand", 0, 1) == 1 {
+				m.Insts.At(i).NIn, m.Insts.At(i).NInd = 1, 1
+			}
+			live = append(live, y)
 		case 11: // read a PSUM tile
 			if len(psum) == 0 {
 				continue
@@ -305,7 +314,10 @@ func execute(m *ir.Module, f ir.Func) (map[row][]uint64, error) {
 			for _, a := range m.Ins(i) {
 				x.read(i, a)
 			}
-			copies := r.Op.IsDMA() || r.Op == ir.OpTensorCopy
+			for _, a := range m.Indices(i) {
+				x.read(i, a)
+			}
+			copies := r.Op.IsDMA() && r.Op != ir.OpIndirectLoad || r.Op == ir.OpTensorCopy
 			for _, a := range m.Outs(i) {
 				if r.Op.Is(ir.FlagReadsDst) || r.Op.Is(ir.FlagMatmul) && m.AttrInt(i, ir.KeyAccumulationFlag)&1 == 0 {
 					x.read(i, a)

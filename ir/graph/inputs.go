@@ -46,6 +46,18 @@ func RandomInputs(g *Graph, seed uint64) []Tensor {
 	return ins
 }
 
+// IndexBounds is how many values each parameter of the entry may take whose elements are used as indices; others are missing.
+func IndexBounds(g *Graph) map[Node]int64 {
+	all := indexBounds(g)
+	bounds := map[Node]int64{}
+	for _, p := range g.Params(g.Entry) {
+		if b, ok := all[p]; ok {
+			bounds[p] = max(b, 1)
+		}
+	}
+	return bounds
+}
+
 // indexBounds finds, for nodes whose elements reach an index operand through moves, conversions and the arithmetic that
 // wraps negative indices, how many index values are in range: the least over all uses. It walks from the index operands
 // back to the parameters, through calls, tuples and loops (element by element).
