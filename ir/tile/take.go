@@ -24,10 +24,12 @@ type takeInfo struct {
 
 // pick says how an operator walks one dimension of its operand: from start on, the first of size positions, which axis of the
 // result visits. start is a view of the result's shape, without root for 0; axis is -1 for a dimension that the result drops.
+// loose: start may be out of range, which must not go unnoticed.
 type pick struct {
 	start view
 	size  int64
 	axis  int
+	loose bool
 }
 
 // onlyAxes is v with its axes at the given axes of a result of the given shape.
@@ -63,7 +65,7 @@ func (l *lowering) takeRows(n graph.Node) view {
 			ps[d].axis += rank - 1
 		}
 	}
-	ps[at] = pick{start: idx.onlyAxes(axes, dims), size: 1, axis: -1}
+	ps[at] = pick{start: idx.onlyAxes(axes, dims), size: 1, axis: -1, loose: true}
 	return l.pickRows(n, x, dims, ps)
 }
 
@@ -80,7 +82,7 @@ func (l *lowering) takeAlong(n graph.Node) view {
 	for d := range ps {
 		ps[d] = pick{size: dims[d], axis: d}
 	}
-	ps[at] = pick{start: idx, size: 1, axis: -1}
+	ps[at] = pick{start: idx, size: 1, axis: -1, loose: true}
 	return l.pickRows(n, x, dims, ps)
 }
 
@@ -214,22 +216,37 @@ func (l *lowering) clamped(n graph.Node, v view, most int64) view {
 		l.unsupported(n, "indices are clamped in 24 bits; the largest is %d", most)
 		return v
 	}
-	// The arithmetic is done once, before the view repeats anything.
-	c := v.squeezed()
+	return l.once(v, func(w view) view {
+		return l.ranged(l.ts2(target.AluMax, 0, target.AluMin, float32(most), target.Int32, w.shape(), w), 0, most)
+	})
+}
+
+// once does arithmetic on a view before it repeats anything.
+func (l *lowering) once(v view, f func(w view) view) view {
 	w := view{root: v.root, off: v.off}
 	var at []int64
-	for i := range c.n {
-		if c.step[i] != 0 {
-			w.push(c.dims[i], c.step[i])
-		}
-	}
 	for i := range v.n {
 		if v.dims[i] != 1 && v.step[i] != 0 {
 			at = append(at, int64(i))
+			w.push(v.dims[i], v.step[i])
 		}
 	}
-	w = l.ranged(l.ts2(target.AluMax, 0, target.AluMin, float32(most), target.Int32, w.shape(), w), 0, most)
+	w = f(w)
 	return w.broadcast(at, v.shape())
+}
+
+// astray stands for an index that is outside of its dimension where the number of a row is made of several: it is beyond every
+// table.
+const astray = 1 << 25
+
+// bounded makes indices outside of [0, d) astray, so that no sum with them is the number of a row.
+func (l *lowering) bounded(v view, d int64) view {
+	return l.once(v, func(w view) view {
+		mid := float32(d-1) / 2
+		far := l.ts2(target.AluSub, mid, target.AluAbs, 0, f32, w.shape(), w)
+		bad := l.ts2(target.AluGT, mid, target.AluMult, astray, f32, w.shape(), far)
+		return l.tt(target.AluMax, f32, w.shape(), w, bad)
+	})
 }
 
 // smallRow is the elements of a row below which an operand is turned for longer ones, where it is not much larger than the
@@ -402,6 +419,12 @@ func (l *lowering) rowNumber(n graph.Node, x *view, dims []int64, ps []pick, inR
 		}
 	}
 	var terms []view
+	// With one index that counts whole rows the bound of the table is its own.
+	alone := ps[last].start.root != 0
+	for d := range last + 1 {
+		p := &ps[d]
+		alone = alone && (d == last || p.start.root == 0) && (p.axis < 0 || inRow[p.axis] || p.size == 1)
+	}
 	mult := int64(1)
 	for d := last; d >= 0; d-- {
 		p := &ps[d]
@@ -419,16 +442,19 @@ func (l *lowering) rowNumber(n graph.Node, x *view, dims []int64, ps []pick, inR
 					s.push(1, 0)
 				}
 			}
-			terms = append(terms, l.times(s, mult, reach))
+			if p.loose && !alone {
+				s = l.bounded(s, x.dims[d])
+			}
+			terms = append(terms, l.times(s, mult))
 		}
 		if a := p.axis; a >= 0 && !inRow[a] && p.size > 1 {
 			most += (p.size - 1) * mult
 			count := l.add(valueRow{op: vIota, dt: target.Int32, hi: p.size - 1}, []int64{p.size})
-			terms = append(terms, l.times(count.broadcast([]int64{int64(a)}, shape), mult, p.size-1))
+			terms = append(terms, l.times(count.broadcast([]int64{int64(a)}, shape), mult))
 		}
 		mult *= x.dims[d]
 	}
-	if most >= exactLimit && (len(terms) > 1 || terms[0].root != ps[last].start.root) {
+	if most >= exactLimit && !alone {
 		l.unsupported(n, "row numbers up to %d are computed in 24 bits", most)
 		return view{}, 0
 	}
@@ -453,9 +479,8 @@ func (l *lowering) rowNumber(n graph.Node, x *view, dims []int64, ps []pick, inR
 	return sum.broadcast(all, dims), most
 }
 
-// times is a number up to most, times k.
-func (l *lowering) times(v view, k, most int64) view {
-	if k == 1 || most == 0 {
+func (l *lowering) times(v view, k int64) view {
+	if k == 1 {
 		return v
 	}
 	return l.ts(target.AluMult, f32, v.shape(), v, float32(k))

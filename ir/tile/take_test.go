@@ -65,17 +65,27 @@ func TestTakeWraps(t *testing.T) {
 	}
 }
 
+// An index outside of its dimension is an error wherever the dimension stands, never another element.
 func TestTakeOutside(t *testing.T) {
-	for _, bad := range []int64{9, -10, 1 << 24, -(1 << 30), 1<<31 - 1} {
-		g := model(t, func(b *B) []N { return []N{b.Take(b.Param("x", graph.F32, 9, 4), b.Param("i", graph.S32, 2), 0)} })
-		lo, err := lowerFor(g, gens()[1], Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ins := graph.RandomInputs(g, 1)
-		ins[1] = integers(graph.S32, []int64{2}, 8, bad)
-		if _, err := lo.simulate(ins); err == nil || !strings.Contains(err.Error(), "of partition 1 is out of [0, 9)") {
-			t.Errorf("index %d of 9 rows: %v", bad, err)
+	for _, at := range []int{0, 1, 2, 3} {
+		for _, bad := range []int64{9, -10, 10, 17, 1 << 24, -(1 << 30), -(1 << 25) - 3, 1<<31 - 1, -1 << 31} {
+			g := model(t, func(b *B) []N {
+				if at == 3 {
+					return []N{b.TakeAlong(b.Param("x", graph.F32, 2, 9), b.Param("i", graph.S32, 1, 2), 1)}
+				}
+				dims := []int64{3, 4, 5}
+				dims[at] = 9
+				return []N{b.Take(b.Param("x", graph.F32, dims...), b.Param("i", graph.S32, 2), at)}
+			})
+			lo, err := lowerFor(g, gens()[1], Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ins := graph.RandomInputs(g, 1)
+			ins[1] = integers(graph.S32, ins[1].Dims, 8, bad)
+			if _, err := lo.simulate(ins); target.ClassOf(err) != target.User || !strings.Contains(err.Error(), "is out of [0, ") {
+				t.Errorf("index %d of dimension %d with 9: %v", bad, at, err)
+			}
 		}
 	}
 }
