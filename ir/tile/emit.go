@@ -57,6 +57,7 @@ type emitter struct {
 	dt                dotTiles
 	ct                convTiles
 	wt                windowTiles
+	scratchReaders    arena.Scratch[uint32]
 	takeIndex         uint32 // input that numbers the rows of the current unit
 }
 

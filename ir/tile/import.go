@@ -28,7 +28,7 @@ func (l *lowering) importGraph() {
 			return
 		}
 		var v view
-		if w, ok := l.wraps[n]; ok {
+		if w := l.wraps.Get(n); w.d != 0 {
 			v = l.wrapNode(w)
 		} else {
 			v = l.importNode(n)

@@ -90,6 +90,7 @@ func (l *lowering) start(g *graph.Graph, gen *target.Generation, opt Options, m 
 	l.ints.Reset()
 	l.own.Reset()
 	l.nodes.Reset()
+	l.wraps.Reset()
 	clear(l.tuples)
 	l.consts, l.dots, l.convs, l.wins, l.pieces, l.takes = l.consts[:0], l.dots[:0], l.convs[:0], l.wins[:0], l.pieces[:0], l.takes[:0]
 	l.homes.Reset()

@@ -28,7 +28,7 @@ type lowering struct {
 	wins   []windowInfo
 	pieces []piecesInfo
 	takes  []takeInfo
-	wraps  map[graph.Node]wrap
+	wraps  arena.Column[graph.Node, wrap]
 	cur    graph.Node // the operator being imported or emitted
 
 	units  []unit // units[0] is none

@@ -27,13 +27,19 @@ func TestSteadyState(t *testing.T) {
 		x = b.Conv(x, b.Param("u", graph.F32, 200, 64, 1, 1), []graph.Window{one, one}, 1)
 		return []N{b.ReduceWindow(graph.ReduceMax, x, []graph.Window{one, one, three, three})}
 	})
+	gathers := model(t, func(b *B) []N {
+		x, i := b.Param("x", graph.BF16, 300, 512), b.Param("i", graph.S32, 200)
+		wrapped := b.Select(b.Compare(graph.DirLT, i, b.Like(i, 0)), b.Add(i, b.Like(i, 300)), i)
+		y := b.Take(x, wrapped, 0)
+		return []N{b.Mul(y, y), b.TakeAlong(b.Param("z", graph.F32, 30, 40), b.Param("j", graph.S64, 30, 5), 1), b.DynamicSlice(x, []N{b.Param("k", graph.S32), b.Scalar(graph.S32, 8)}, 9, 64)}
+	})
 	var w Workspace
 	var m, fresh ir.Module
 	for _, c := range []struct {
 		name string
 		g    *graph.Graph
 		most float64
-	}{{"products", products, 4}, {"images", images, 8}} {
+	}{{"products", products, 4}, {"images", images, 8}, {"gathers", gathers, 20}} {
 		run := func() {
 			if _, err := w.Lower(c.g, gen, Options{}, &m); err != nil {
 				t.Fatal(err)
@@ -46,7 +52,7 @@ func TestSteadyState(t *testing.T) {
 			t.Logf("%s: %v allocations", c.name, n)
 		}
 	}
-	for _, g := range []*graph.Graph{products, images} {
+	for _, g := range []*graph.Graph{products, gathers, images} {
 		if _, err := w.Lower(g, gen, Options{}, &m); err != nil {
 			t.Fatal(err)
 		}

@@ -32,15 +32,6 @@ type pick struct {
 	loose bool
 }
 
-// onlyAxes is v with its axes at the given axes of a result of the given shape.
-func (v *view) onlyAxes(at []int, dims []int64) view {
-	to := make([]int64, len(at))
-	for i, a := range at {
-		to[i] = int64(a)
-	}
-	return v.broadcast(to, dims)
-}
-
 // varies reports a view that is not the same all along an axis.
 func (v *view) varies(axis int) bool { return v.root != 0 && v.dims[axis] != 1 && v.step[axis] != 0 }
 
@@ -54,9 +45,9 @@ func (l *lowering) takeRows(n graph.Node) view {
 		return view{}
 	}
 	rank := int(idx.n)
-	axes := make([]int, rank)
+	axes := make([]int64, rank)
 	for i := range axes {
-		axes[i] = at + i
+		axes[i] = int64(at + i)
 	}
 	ps := make([]pick, x.n)
 	for d := range ps {
@@ -65,7 +56,7 @@ func (l *lowering) takeRows(n graph.Node) view {
 			ps[d].axis += rank - 1
 		}
 	}
-	ps[at] = pick{start: idx.onlyAxes(axes, dims), size: 1, axis: -1, loose: true}
+	ps[at] = pick{start: idx.broadcast(axes, dims), size: 1, axis: -1, loose: true}
 	return l.pickRows(n, x, dims, ps)
 }
 
@@ -106,9 +97,9 @@ func (l *lowering) gather(n graph.Node) view {
 			batch.push(idx.dims[i], idx.step[i])
 		}
 	}
-	var axes []int
-	for a := range dims {
-		if !slices.Contains(offset, int64(a)) {
+	var axes []int64
+	for a := range int64(len(dims)) {
+		if !slices.Contains(offset, a) {
 			axes = append(axes, a)
 		}
 	}
@@ -122,14 +113,14 @@ func (l *lowering) gather(n graph.Node) view {
 		}
 	}
 	for i, d := range g.IntList(n, graph.AttrIndicesBatch) {
-		ps[batching[i]] = pick{size: x.dims[batching[i]], axis: axes[place[d]]}
+		ps[batching[i]] = pick{size: x.dims[batching[i]], axis: int(axes[place[d]])}
 	}
 	for k, d := range g.IntList(n, graph.AttrStartIndexMap) {
 		s := batch
 		if vector < int(idx.n) {
 			s.off += int64(k) * idx.step[vector]
 		}
-		ps[d].start = l.clamped(n, s.onlyAxes(axes, dims), x.dims[d]-sizes[d])
+		ps[d].start = l.clamped(n, s.broadcast(axes, dims), x.dims[d]-sizes[d])
 	}
 	return l.pickRows(n, x, dims, ps)
 }

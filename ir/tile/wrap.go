@@ -6,33 +6,43 @@ import "github.com/rosmar-compiler/rosmar/ir/graph"
 // fp32 over their whole range, but an index only needs to be exact where it can be in range: below 2^24, with d below it, the
 // sum is; beyond, it stays on its side of every bound from 0 to 2^24, where it is clamped or refused all the same.
 
-// wrap is what becomes of an operator of the idiom: the select gives i wrapped by d; what only the select reads is left out.
+// wrap is what becomes of an operator of the idiom: the select gives i wrapped by d > 0; what only the select reads is left out,
+// d < 0. Other operators have d = 0.
 type wrap struct {
-	from graph.Node // i; 0 for what is left out
+	from graph.Node // i
 	d    int64
 }
+
+// offSide marks a value that something reads for more than an index, among the counts of readers.
+const offSide = 1 << 31
 
 // findWraps finds the idiom where all that read the select take its elements as indices or hold them against bounds.
 func (l *lowering) findWraps() {
 	g := l.g
 	c := g.Comps.At(g.Entry)
 	end := c.First + graph.Node(c.Count)
-	readers := make([]uint32, c.Count)
-	other := make([]bool, c.Count) // has a reader that is not about indices
+	takes := false
+	for n := c.First; n < end && !takes; n++ {
+		takes = g.Op(n) == graph.OpGather || g.Op(n) == graph.OpDynamicSlice || g.Op(n) == graph.OpTake || g.Op(n) == graph.OpTakeAlong
+	}
+	if !takes {
+		return
+	}
+	l.scratchReaders.Reset()
+	readers := l.scratchReaders.Take(int(c.Count))
 	for _, o := range g.Outputs {
-		other[o.Node-c.First] = true
+		readers[o.Node-c.First] |= offSide
 	}
 	for n := end - 1; n >= c.First && n > 0; n-- {
 		for k, in := range g.Operands(n) {
 			readers[in-c.First]++
-			if !takesIndex(g, n, k) && (other[n-c.First] || !movesIndex(g, n)) {
-				other[in-c.First] = true
+			if !takesIndex(g, n, k) && (readers[n-c.First]&offSide != 0 || !movesIndex(g, n)) {
+				readers[in-c.First] |= offSide
 			}
 		}
 	}
-	l.wraps = map[graph.Node]wrap{}
 	for n := c.First; n < end; n++ {
-		if g.Op(n) != graph.OpSelect || other[n-c.First] || !g.Dtype(n).IsInt() || readers[n-c.First] == 0 {
+		if r := readers[n-c.First]; g.Op(n) != graph.OpSelect || r&offSide != 0 || r == 0 || !g.Dtype(n).IsInt() {
 			continue
 		}
 		ins := g.Operands(n)
@@ -44,10 +54,10 @@ func (l *lowering) findWraps() {
 				continue
 			}
 		}
-		l.wraps[n] = wrap{i, d}
+		l.wraps.Set(n, wrap{i, d})
 		for _, x := range [2]graph.Node{cmp, sum} {
-			if readers[x-c.First] == 1 {
-				l.wraps[x] = wrap{}
+			if readers[x-c.First]&^offSide == 1 {
+				l.wraps.Set(x, wrap{d: -1})
 			}
 		}
 	}
@@ -119,9 +129,12 @@ func repeatedInt(g *graph.Graph, n graph.Node) (int64, bool) {
 
 // wrapNode is the result of an operator that findWraps found.
 func (l *lowering) wrapNode(w wrap) view {
-	v := l.nodes.Get(w.from)
-	if w.from == 0 || v.root == 0 {
+	if w.d < 0 {
 		return view{}
+	}
+	v := l.nodes.Get(w.from)
+	if v.root == 0 {
+		return v
 	}
 	n := l.cur
 	v = l.lowWords(n, v, l.g.Dtype(w.from))
