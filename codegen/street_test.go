@@ -62,7 +62,7 @@ func TestONNXCases(t *testing.T) {
 	if testing.Short() {
 		t.Skip("725 cases")
 	}
-	const least = 120
+	const least = 640
 	passed, refused := 0, 0
 	for _, z := range [][]string{{"onnx", "node", "onnx-node-tests-1.21.zip"}, {"onnx", "pytorch", "onnx-pytorch-tests.zip"}} {
 		cases, err := FindCases(unzip(t, shared(t, z...)))

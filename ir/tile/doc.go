@@ -13,8 +13,8 @@
 //	resident  a value that stays in SBUF between units, and who can read it there       resident.go, stay.go
 //	form      a chain of values that one instruction computes                           fuse.go
 //
-// Import: import.go (leaves, norms), elementwise.go, integers.go, numbers.go (what is computed here), moves.go, take.go, reductions.go,
-// contractions.go, relay.go (constant operands), top.go (arg-max, top-k, running sums).
+// Import: import.go (leaves, norms), elementwise.go, integers.go, numbers.go (what is computed here), moves.go, take.go, wrap.go
+// (indices), reductions.go, contractions.go, relay.go (constant operands), top.go (arg-max, top-k, running sums).
 // A Workspace keeps the storage of all of it from one lowering to the next (lower.go).
 // Emission: emit.go (tiles of a unit), instr.go (instructions), matmul.go, transpose.go, conv.go, window.go, assemble.go
 // (concatenations, paddings), transfer.go (DMA), homes.go (DRAM). refuse.go counts what would be emitted, before it is.
