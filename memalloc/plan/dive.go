@@ -14,7 +14,8 @@ import (
 //
 // Buffers with gaps are placed as if they had none; see dive.parts for the other way.
 type diver struct {
-	tree kdTree
+	tree kdTree    // of many buffers
+	few  windowSet // of few
 	obs  obstacleIndex
 	off  []int64 // offset of a movable buffer, by number
 	work int64
@@ -28,8 +29,11 @@ type diver struct {
 	fits  func(buf uint32) bool
 }
 
-// stepWork is what a step along the skyline counts: it costs as much as so many of the search's.
-const stepWork = 32
+// What a step along the skyline counts: it costs as much as so many of the search's.
+const (
+	stepFew  = 12
+	stepMany = 32
+)
 
 // segment is a stretch of sections of one height. The list is ordered, without holes, and neighbours differ in height
 // except while a valley is being worked on.
@@ -42,7 +46,9 @@ type segment struct {
 // prepare takes the model; dives over it may follow.
 func (d *diver) prepare(m *model) {
 	d.m = m
-	d.tree.build(m.lo, m.hi)
+	if m.n > maxWindowBits {
+		d.tree.build(m.lo, m.hi)
+	}
 	d.obs.build(m.obs)
 	d.off = slices.Grow(d.off[:0], m.n)[:m.n]
 	if d.fits == nil {
@@ -66,8 +72,14 @@ func (d *diver) newSeg(h int64, lo, hi, prev, next int32) int32 {
 func (d *diver) dive(rank []uint32) int64 {
 	m := d.m
 	peak := m.fixedTop
-	d.tree.queue(rank)
-	d.work += int64(m.n) * stepWork / 4
+	few, step := m.n <= maxWindowBits, int64(stepMany)
+	if few {
+		step = stepFew
+		d.few.queue(m, rank)
+	} else {
+		d.tree.queue(rank)
+	}
+	d.work += int64(m.n) * step / 4
 	left := m.n
 	d.seg, d.freeSeg = d.seg[:0], d.freeSeg[:0]
 	cur := d.newSeg(0, 0, m.s, -1, -1)
@@ -78,7 +90,7 @@ func (d *diver) dive(rank []uint32) int64 {
 	for left > 0 {
 		cur = d.settleAt(cur)
 		v := d.seg[cur]
-		d.work += stepWork
+		d.work += step
 		if fits != nil {
 			if j := d.obs.first(v.h, v.lo, v.hi); j >= 0 && m.obs[j].a == v.h {
 				cur = d.raise(cur, max(v.lo, m.obs[j].lo), min(v.hi, m.obs[j].hi), m.obs[j].b)
@@ -86,7 +98,12 @@ func (d *diver) dive(rank []uint32) int64 {
 			}
 			d.floor = v.h
 		}
-		u, _ := d.tree.first(v.lo, v.hi, fits)
+		var u uint32
+		if few {
+			u, _ = d.few.first(v.lo, v.hi, fits)
+		} else {
+			u, _ = d.tree.first(v.lo, v.hi, fits)
+		}
 		if u == notQueued {
 			top := inf
 			if v.prev >= 0 {
@@ -103,7 +120,11 @@ func (d *diver) dive(rank []uint32) int64 {
 			d.seg[cur].h = top
 			continue
 		}
-		d.tree.take(u)
+		if few {
+			d.few.take(u)
+		} else {
+			d.tree.take(u)
+		}
 		left--
 		o := alignUp(v.h, m.align[u])
 		d.off[u] = o

@@ -9,17 +9,18 @@ var dives = [...][2]key{
 
 const (
 	// fastWork is what fast may spend on searching, in steps of some 4 ns: half of its half millisecond.
-	fastWork = 60_000
-	// fastTotal is where fast makes no more passes than it must.
-	fastTotal = 60_000
+	fastWork = 66_000
+	// fastDives is how many passes there are at least where the searches found nothing; more follow in the first order, shuffled
+	// a little, while fastTotal is not used up.
+	fastDives    = 3
+	fastTotal    = 80_000
+	maxFastDives = 24
 	// meetWork is what the first descent of a search costs for each pair of a buffer and another that is live with it.
 	meetWork = 6
 	// fastFails is how often a search may fail in fast.
 	fastFails = 25
 	// huntFails is how often a search may fail in the first round of a hunt, and how much more in each further one.
 	huntFails = 128
-	// fastDives is how many passes there are at least when the searches found nothing.
-	fastDives = 3
 	// partDiveWork bounds a pass over buffers with gaps.
 	partDiveWork = 1 << 24
 	// unprovenRounds bounds the rounds where no search can see everything.
@@ -69,11 +70,19 @@ func (pl *Planner) fast(atMost int64) {
 		}
 	}
 	pl.diver.prepare(m)
-	for i := range dives {
+	rng := splitmix(0)
+	for i := range maxFastDives {
 		if i >= fastDives && (pl.work()-start >= fastTotal || pl.over()) {
 			break
 		}
-		pl.order.by(m, dives[i][0], dives[i][1])
+		k := dives[0]
+		if i < fastDives {
+			k = dives[i]
+		}
+		pl.order.by(m, k[0], k[1])
+		if i >= fastDives {
+			pl.order.shuffle(m.n>>(4+i%2), &rng)
+		}
 		pl.dive()
 		if pl.peak <= enough {
 			return
@@ -201,7 +210,7 @@ func (pl *Planner) dabble(rng *splitmix, atMost int64) {
 	for pl.diver.work <= pl.search.work/4 && pl.peak > enough && !pl.over() {
 		k := dives[rng.next()%uint64(len(dives))]
 		pl.order.by(m, k[0], k[1])
-		pl.order.shuffle(m.n>>(1+rng.next()%6), rng)
+		pl.order.shuffle(m.n>>(3+rng.next()%3), rng)
 		pl.dive()
 	}
 }

@@ -20,6 +20,7 @@ const (
 type orderer struct {
 	load []int64 // by buffer
 	rank []uint32
+	work int64
 
 	scratchSorted []uint32
 	scratchTable  []int64
@@ -45,8 +46,12 @@ func (o *orderer) prepare(m *model) {
 	o.rank = slices.Grow(o.rank[:0], m.n)[:m.n]
 }
 
+// sortWork is what sorting counts for a buffer.
+const sortWork = 8
+
 // by sets rank to the place of each buffer in the order of the keys.
 func (o *orderer) by(m *model, keys ...key) {
+	o.work += int64(m.n) * sortWork
 	o.scratchSorted = slices.Grow(o.scratchSorted[:0], m.n)
 	for u := range m.n {
 		o.scratchSorted = append(o.scratchSorted, uint32(u))
@@ -91,6 +96,7 @@ func cmpArea(l1, s1, l2, s2 int64) int {
 // shuffle disturbs the rank: each buffer moves by less than window places, more or less, as the generator says.
 func (o *orderer) shuffle(window int, rng *splitmix) {
 	n := len(o.rank)
+	o.work += int64(n) * sortWork
 	for u, r := range o.rank {
 		o.scratchSorted[u] = uint32(u)
 		o.rank[u] = uint32(min(uint64(r)+rng.next()%uint64(max(window, 1)), math.MaxUint32))

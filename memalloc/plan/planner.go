@@ -125,7 +125,7 @@ func (pl *Planner) Plan(p *Problem, opt Options) (Result, error) {
 			return Result{}, target.Errorf(target.User, "fixed offsets: %w", err)
 		}
 	}
-	pl.diver.work, pl.parts.work, pl.search.work = 0, 0, 0
+	pl.order.work, pl.diver.work, pl.parts.work, pl.search.work = 0, 0, 0, 0
 	pl.solve(p, 0)
 	pl.spread(p)
 	res := Result{
@@ -146,7 +146,9 @@ func (pl *Planner) Plan(p *Problem, opt Options) (Result, error) {
 	return res, nil
 }
 
-func (pl *Planner) work() int64 { return pl.diver.work + pl.parts.work + pl.search.work }
+func (pl *Planner) work() int64 {
+	return pl.order.work + pl.diver.work + pl.parts.work + pl.search.work
+}
 
 // over reports whether time or work is used up.
 func (pl *Planner) over() bool {

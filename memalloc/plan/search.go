@@ -458,7 +458,7 @@ func (s *search) choose(a, b int32) int32 {
 	var bestAnswers, bestWeight uint64
 	var bestFloor, bestSlack int64
 	left := inf
-	s.work += int64(b-a) / 4
+	s.work += int64(b-a) / 2
 	for x := a; x < b; {
 		if s.sec[x].sum == 0 {
 			left = inf
