@@ -166,7 +166,7 @@ func (s *SyncSpace) begin(m *ir.Module) error {
 	sets := m.Queues.Len() - 1
 	s.ring = uint32(m.SemaphoresPerQueue)
 	if s.ring < 1 || s.ring > 32 {
-		return target.Errorf(target.Bug, "rings of %d semaphores; 1 to 32 are possible", s.ring)
+		return target.Errorf(target.User, "the module has rings of %d semaphores for its queue sets; 1 to 32 are possible; run alloc_queues first", s.ring)
 	}
 	s.stride = numEngines + 2*sets
 	s.rings = s.rings[:0]
