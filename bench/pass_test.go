@@ -109,6 +109,46 @@ func BenchmarkAllocate(b *testing.B) {
 	}
 }
 
+// BenchmarkVerify runs the checkers behind --enable-verifier on a finished module: after scheduling they run behind every
+// pass that changes something.
+func BenchmarkVerify(b *testing.B) {
+	for _, model := range []string{big, "zoo:resnet50"} {
+		c, n := until(b, model, "codegen")
+		m, f := &c.module, c.module.Entry
+		for _, v := range []struct {
+			name string
+			run  func() error
+		}{
+			{"module", func() error { return verify.Module(m, target.Bug) }},
+			{"bounds", func() error { return verify.Bounds(m, f, target.SpaceSB, target.SpacePSUM, target.SpaceDRAM) }},
+			{"reads", func() error { return verify.Reads(m, f) }},
+			{"groups", func() error { return verify.Groups(m, f) }},
+			{"sync", func() error { return verify.Sync(m, f) }},
+		} {
+			b.Run(v.name+"/"+spell(model), func(b *testing.B) { verified(b, n, v.run) })
+		}
+		placed, n := until(b, model, "build_fdeps")
+		b.Run("placement/"+spell(model), func(b *testing.B) {
+			verified(b, n, func() error {
+				return verify.Placement(&placed.module, placed.module.Entry, target.SpaceSB, target.SpacePSUM, target.SpaceDRAM)
+			})
+		})
+	}
+}
+
+func verified(b *testing.B, n int, run func() error) {
+	must(b, run())
+	b.ReportAllocs()
+	var cpu cpuMeter
+	for b.Loop() {
+		cpu.begin()
+		must(b, run())
+		cpu.end()
+	}
+	rate(b, float64(n), "inst/s")
+	cpu.report(b, n)
+}
+
 // remember gives a function that puts back what passes change in place: placements, engines, queues, flags and orders.
 // Attributes that become final only once (group flags) come out the same again.
 func remember(m *ir.Module) func() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/codegen/isa"
+	"github.com/rosmar-compiler/rosmar/codegen/lower"
 	"github.com/rosmar-compiler/rosmar/codegen/neff"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
@@ -103,13 +104,22 @@ func BenchmarkTail(b *testing.B) {
 	for _, model := range []string{big, "zoo:resnet50"} {
 		b.Run(spell(model), func(b *testing.B) {
 			c, n := until(b, model, "codegen")
-			c.opt.Pass = []string{"codegen"}
-			c.run(b)
+			var t lower.Tail
+			run := func() {
+				c.out.Reset()
+				_, _, err := lower.Write(&c.module, c.module.Entry, lower.Options{}, &t, &c.out)
+				must(b, err)
+			}
+			run()
 			b.ReportAllocs()
+			var cpu cpuMeter
 			for b.Loop() {
-				c.run(b)
+				cpu.begin()
+				run()
+				cpu.end()
 			}
 			rate(b, float64(n), "inst/s")
+			cpu.report(b, n)
 		})
 	}
 }

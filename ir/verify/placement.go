@@ -159,25 +159,24 @@ func checkPlace(p *problems, x *life) {
 	m := p.m
 	r := m.Locs.At(x.loc)
 	g := m.Gen
-	name := m.LocName(x.loc)
 	switch x.space {
 	case target.SpaceSB:
 		if x.lo < 0 || x.hi > int64(g.SBBytes) {
-			p.addf("%s takes bytes %d to %d of a partition of %d", name, x.lo, x.hi, g.SBBytes)
+			p.addf("%s takes bytes %d to %d of a partition of %d", m.LocName(x.loc), x.lo, x.hi, g.SBBytes)
 		}
 		if r.Addr%8 != 0 && r.Flags&(ir.LocUserAllocated|ir.LocPinned) == 0 {
-			p.addf("%s starts at byte %d, which is no multiple of 8", name, r.Addr)
+			p.addf("%s starts at byte %d, which is no multiple of 8", m.LocName(x.loc), r.Addr)
 		}
 	case target.SpacePSUM:
 		if r.Bank < 0 || r.Addr < 0 || x.hi > int64(g.PSUMBanks*g.BankBytes) {
-			p.addf("%s takes bank %d, bytes %d to %d of %d banks", name, r.Bank, r.Addr, r.Addr+r.Bytes, g.PSUMBanks)
+			p.addf("%s takes bank %d, bytes %d to %d of %d banks", m.LocName(x.loc), r.Bank, r.Addr, r.Addr+r.Bytes, g.PSUMBanks)
 		}
 	case target.SpaceDRAM:
 		if x.lo < 0 || x.hi > g.HBMBytes() {
-			p.addf("%s ends at DRAM byte %d; the window of %s is %d", name, x.hi, g.Name, g.HBMBytes())
+			p.addf("%s ends at DRAM byte %d; the window of %s is %d", m.LocName(x.loc), x.hi, g.Name, g.HBMBytes())
 		}
 		if x.lo%4096 != 0 && r.Flags&(ir.LocUserAllocated|ir.LocPinned) == 0 {
-			p.addf("%s starts at DRAM byte %d, which is not on a page of 4096", name, x.lo)
+			p.addf("%s starts at DRAM byte %d, which is not on a page of 4096", m.LocName(x.loc), x.lo)
 		}
 		return
 	}
@@ -186,9 +185,9 @@ func checkPlace(p *problems, x *life) {
 		parts = g.PSUMParts
 	}
 	if int(x.p1) > parts {
-		p.addf("%s takes partitions %d to %d of %d", name, x.p0, x.p1-1, parts)
+		p.addf("%s takes partitions %d to %d of %d", m.LocName(x.loc), x.p0, x.p1-1, parts)
 	} else if !target.LegalStart(int(x.p0), int(x.p1-x.p0)) {
-		p.addf("%s (%d partitions) may not start at partition %d", name, x.p1-x.p0, x.p0)
+		p.addf("%s (%d partitions) may not start at partition %d", m.LocName(x.loc), x.p1-x.p0, x.p0)
 	}
 }
 

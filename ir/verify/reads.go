@@ -14,7 +14,8 @@ import (
 // read. Bytes that nothing wrote are none of its business: ir/sim reports them.
 //
 // Ownership is kept for each of the four partition quadrants as segments of bytes, each with a list of (partitions, owner);
-// a write takes its partitions away from every owner of its bytes.
+// a write takes its partitions away from every owner of its bytes. Segments are kept by pages of bytes and end with them, so
+// that an access costs what it touches and not what the memory holds.
 func Reads(m *ir.Module, f ir.Func) error {
 	p := &problems{m: m}
 	o := &owners{}
@@ -79,9 +80,9 @@ func root(roots map[ir.Loc]ir.Loc, l ir.Loc) ir.Loc {
 	}
 }
 
-// owners is the state of every byte: for each space and quadrant the segments in order of lo.
+// owners is the state of every byte: for each space and quadrant the segments in order of lo, page by page.
 type owners struct {
-	spaces [3][4][]segment
+	spaces [3][4][][]segment
 	lists  []owner // lists[0] is none
 	free   uint32
 	fresh  []segment
@@ -90,6 +91,25 @@ type owners struct {
 type segment struct {
 	lo, hi int64
 	head   uint32
+}
+
+// pageBits: a matrix whose rows of 128 bytes are owned one by one has 256 segments a page.
+const pageBits = 15
+
+// eachPage cuts [lo, hi) at the ends of pages and calls f with the segments of each, which need not exist yet.
+func eachPage(pages *[][]segment, lo, hi int64, f func(segs *[]segment, lo, hi int64) bool) bool {
+	if last := int((hi - 1) >> pageBits); last >= len(*pages) {
+		*pages = append(*pages, make([][]segment, last+1-len(*pages))...)
+	}
+	for lo < hi {
+		n := lo >> pageBits
+		end := min(hi, (n+1)<<pageBits)
+		if !f(&(*pages)[n], lo, end) {
+			return false
+		}
+		lo = end
+	}
+	return true
 }
 
 type owner struct {
@@ -145,11 +165,12 @@ func eachRun(fp *ir.Footprint, f func(lo, hi int64) bool) {
 func (o *owners) read(fp *ir.Footprint, l ir.Loc) (other ir.Loc) {
 	for q := range 4 {
 		mask := quadrantMask(q, fp.P0, fp.P1)
-		segs := o.spaces[spaceIndex(fp.Space)][q]
-		if mask == 0 || len(segs) == 0 {
+		if mask == 0 {
 			continue
 		}
-		eachRun(fp, func(lo, hi int64) bool {
+		pages := &o.spaces[spaceIndex(fp.Space)][q]
+		look := func(page *[]segment, lo, hi int64) bool {
+			segs := *page
 			for k := firstAfter(segs, lo); k < len(segs) && segs[k].lo < hi; k++ {
 				for n := segs[k].head; n != 0; n = o.lists[n].next {
 					if w := &o.lists[n]; w.mask&mask != 0 && w.loc != l {
@@ -159,7 +180,8 @@ func (o *owners) read(fp *ir.Footprint, l ir.Loc) (other ir.Loc) {
 				}
 			}
 			return true
-		})
+		}
+		eachRun(fp, func(lo, hi int64) bool { return eachPage(pages, lo, hi, look) })
 		if other != 0 {
 			return other
 		}
@@ -179,11 +201,12 @@ func (o *owners) write(fp *ir.Footprint, l ir.Loc) {
 		if mask == 0 {
 			continue
 		}
-		segs := &o.spaces[spaceIndex(fp.Space)][q]
-		eachRun(fp, func(lo, hi int64) bool {
+		pages := &o.spaces[spaceIndex(fp.Space)][q]
+		take := func(segs *[]segment, lo, hi int64) bool {
 			o.take(segs, lo, hi, mask, l)
 			return true
-		})
+		}
+		eachRun(fp, func(lo, hi int64) bool { return eachPage(pages, lo, hi, take) })
 	}
 }
 
