@@ -38,10 +38,12 @@ func Encode(level int, in *Inst, out *Bundle) error {
 	if l == nil {
 		return missing(g, in.Opcode)
 	}
+	idle := uint64(0)
 	for i := range l.unused {
-		if *(*uint64)(unsafe.Add(unsafe.Pointer(in), 8*i))&l.unused[i] != 0 {
-			return target.Errorf(target.Limit, "%s: %s is set, but the form has no such field on %s", in.Opcode, l.idle(in), gens[g].Core)
-		}
+		idle |= *(*uint64)(unsafe.Add(unsafe.Pointer(in), 8*i)) & l.unused[i]
+	}
+	if idle != 0 {
+		return target.Errorf(target.Limit, "%s: %s is set, but the form has no such field on %s", in.Opcode, l.idle(in), gens[g].Core)
 	}
 	*out = Bundle{byte(in.Opcode), lengthByte}
 	for i := range l.rows {

@@ -24,6 +24,7 @@ type Tail struct {
 	weights weightState
 	names   [][36]byte                    // of queue sets, as triggers spell them
 	at      arena.Column[ir.Inst, uint32] // position in program order, from 1
+	streams [target.NumEngines][]ir.Inst  // what each engine runs, in schedule order
 
 	// The package under construction.
 	pkg      neff.Package
@@ -54,11 +55,17 @@ func (t *Tail) begin(m *ir.Module, f ir.Func) error {
 	}
 	t.at.Reset()
 	t.at.Resize(m.Insts.Len())
+	for e := range t.streams {
+		t.streams[e] = t.streams[e][:0]
+	}
 	pos := uint32(0)
 	for _, b := range m.BlocksOf(f) {
 		for _, i := range m.OrderOf(b) {
 			pos++
 			t.at.Set(i, pos)
+			if r := m.Insts.At(i); r.Engine < target.NumEngines && !r.Op.Is(ir.FlagTerminator) {
+				t.streams[r.Engine] = append(t.streams[r.Engine], i)
+			}
 		}
 	}
 	return nil
@@ -85,30 +92,24 @@ func (t *Tail) walk(e target.Engine, out io.Writer) (bundles int64, err error) {
 	t.blocks = 0
 	t.weights = weightState{}
 	t.buf = t.buf[:0]
-	for _, b := range m.BlocksOf(t.f) {
-		for _, i := range m.OrderOf(b) {
-			r := m.Insts.At(i)
-			if r.Engine != e || r.Op.Is(ir.FlagTerminator) {
-				continue
+	for _, i := range t.streams[e] {
+		t.insts = t.insts[:0]
+		if err := t.encode(i, m.Insts.At(i)); err != nil {
+			return bundles, t.blame(i, err)
+		}
+		n, err := t.emit(i, out != nil)
+		if err != nil {
+			return bundles, t.blame(i, err)
+		}
+		bundles += int64(n)
+		if t.trace != nil && out == nil {
+			t.trace.note(e, i, n)
+		}
+		if len(t.buf) >= flushAt {
+			if _, err := out.Write(t.buf); err != nil {
+				return bundles, err
 			}
-			t.insts = t.insts[:0]
-			if err := t.encode(i, r); err != nil {
-				return bundles, t.blame(i, err)
-			}
-			n, err := t.emit(i, out != nil)
-			if err != nil {
-				return bundles, t.blame(i, err)
-			}
-			bundles += int64(n)
-			if t.trace != nil && out == nil {
-				t.trace.note(e, i, n)
-			}
-			if len(t.buf) >= flushAt {
-				if _, err := out.Write(t.buf); err != nil {
-					return bundles, err
-				}
-				t.buf = t.buf[:0]
-			}
+			t.buf = t.buf[:0]
 		}
 	}
 	if out != nil && len(t.buf) > 0 {
