@@ -56,7 +56,12 @@ func IsText(data []byte) bool {
 	return s.nextLine() && s.is("rir")
 }
 
-func (p *parser) name() arena.Name { return p.m.Names.Intern(p.quoted()) }
+func (p *parser) name() arena.Name {
+	if text, ok := p.plain(); ok {
+		return p.m.Names.InternBytes(text)
+	}
+	return p.m.Names.Intern(p.quoted())
+}
 
 func (p *parser) module() {
 	m := p.m

@@ -3,6 +3,7 @@ package ir
 import (
 	"math"
 	"strconv"
+	"unsafe"
 
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
@@ -130,6 +131,21 @@ func (s *scanner) quoted() string {
 	return str
 }
 
+// plain is a quoted string without escapes, as it stands in the text; ok is false for any other word, which stays.
+func (s *scanner) plain() (text []byte, ok bool) {
+	w := s.peek()
+	if s.err != nil || len(w) < 2 || w[0] != '"' || w[len(w)-1] != '"' {
+		return nil, false
+	}
+	for _, c := range w[1 : len(w)-1] {
+		if c < ' ' || c >= 0x7F || c == '\\' || c == '"' {
+			return nil, false
+		}
+	}
+	s.pos += len(w)
+	return w[1 : len(w)-1], true
+}
+
 // number parses w as a decimal integer in [lo, hi].
 func (s *scanner) number(w []byte, lo, hi int64) int64 {
 	if s.err != nil {
@@ -190,7 +206,7 @@ func enum[T ~uint8](s *scanner, what string, find func(string) (T, bool)) T {
 	if s.err != nil {
 		return 0
 	}
-	v, ok := find(string(w))
+	v, ok := find(unsafe.String(unsafe.SliceData(w), len(w))) // no finder keeps the word
 	if !ok {
 		s.fail("unknown %s %q", what, w)
 		return 0
