@@ -22,7 +22,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/zoo"
 )
 
-// big is the model that issue figures are stated for.
+// big is the model that the bounds are stated for.
 const big = "zoo:llama3-8b?layers=1&seq=2048"
 
 // spell turns a model name into the name of a sub-benchmark: benchstat takes key=value parts apart by itself.
