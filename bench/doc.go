@@ -2,7 +2,7 @@
 // and profile, and what each metric means.
 //
 //	Compile     from ir.Module to package bytes, the zoo                  compile_test.go
-//	Growth      twice the layers, at most 2.2 times the time and memory   growth_test.go
+//	Growth      what twice the layers cost                            growth_test.go
 //	Tile, Read  what stands before the plane: lowering, readers           front_test.go
 //	Pass        single passes on a real module: legality, allocators per
 //	            location, edges, schedule, queues, semaphores             pass_test.go
