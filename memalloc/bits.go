@@ -5,8 +5,8 @@ import "math/bits"
 // Occupancy of one strip of memory, one bit a granule; a set bit is taken. Marking costs a word per 64 granules, so neither
 // the number of obstacles nor their order matters, and nothing is sorted.
 
-// mark sets the bits [lo, hi).
-func mark(w []uint64, lo, hi int) {
+// Mark sets the bits [lo, hi).
+func Mark(w []uint64, lo, hi int) {
 	if lo >= hi {
 		return
 	}
@@ -43,11 +43,11 @@ func unmark(w []uint64, lo, hi int) {
 
 // clash reports whether any bit of [lo, hi) is set.
 func clash(w []uint64, lo, hi int) bool {
-	return lo < hi && nextSet(w, lo, hi) < hi
+	return lo < hi && NextSet(w, lo, hi) < hi
 }
 
-// nextSet is the first set bit from lo on, n if there is none below n.
-func nextSet(w []uint64, lo, n int) int {
+// NextSet is the first set bit from lo on, n if there is none below n.
+func NextSet(w []uint64, lo, n int) int {
 	for lo < n {
 		if x := w[lo>>6] >> (lo & 63); x != 0 {
 			return min(n, lo+bits.TrailingZeros64(x))
@@ -57,8 +57,8 @@ func nextSet(w []uint64, lo, n int) int {
 	return n
 }
 
-// nextClear is the first clear bit from lo on, n if there is none below n.
-func nextClear(w []uint64, lo, n int) int {
+// NextClear is the first clear bit from lo on, n if there is none below n.
+func NextClear(w []uint64, lo, n int) int {
 	for lo < n {
 		if x := ^w[lo>>6] >> (lo & 63); x != 0 {
 			return min(n, lo+bits.TrailingZeros64(x))
@@ -94,11 +94,11 @@ func prevClear(w []uint64, hi int) int {
 func fitUp(w []uint64, n, length int, shift uint8) int {
 	round := 1<<shift - 1
 	for p := 0; ; {
-		p = (nextClear(w, p, n) + round) &^ round
+		p = (NextClear(w, p, n) + round) &^ round
 		if p+length > n {
 			return -1
 		}
-		end := nextSet(w, p, p+length)
+		end := NextSet(w, p, p+length)
 		if end == p+length {
 			return p
 		}

@@ -87,7 +87,7 @@ func (c *checker) rects(m *ir.Module, units []ssa.Unit, r *rects, strip int64) e
 				return clashError(m, units, i, "lies on another live location")
 			}
 			if p.quads>>q&1 != 0 && !fixed {
-				mark(lane(q), int(p.lo), int(p.hi))
+				Mark(lane(q), int(p.lo), int(p.hi))
 			}
 		}
 		if fixed {

@@ -89,7 +89,7 @@ func TestFit(t *testing.T) {
 			hi := rapid.IntRange(lo, min(n, lo+100)).Draw(t, "hi")
 			on := rapid.Bool().Draw(t, "on")
 			if on {
-				mark(w, lo, hi)
+				Mark(w, lo, hi)
 			} else {
 				unmark(w, lo, hi)
 			}

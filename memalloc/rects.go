@@ -104,10 +104,10 @@ func (r *rects) Place(n uint32, neighbours []uint32) bool {
 	if p.class == class128 {
 		whole := r.strip(stripWhole)
 		clear(whole)
-		mark(whole, 0, r.floor)
+		Mark(whole, 0, r.floor)
 		for _, j := range neighbours {
 			if o := &r.at[j]; o.quads != 0 {
-				mark(whole, int(o.lo), int(o.hi))
+				Mark(whole, int(o.lo), int(o.hi))
 			}
 		}
 	} else {
@@ -123,13 +123,13 @@ func (r *rects) Place(n uint32, neighbours []uint32) bool {
 func (r *rects) draw(neighbours []uint32) {
 	clear(r.words[:stripHalf*r.nw])
 	for q := range 4 {
-		mark(r.strip(q), 0, r.floor)
+		Mark(r.strip(q), 0, r.floor)
 	}
 	for _, j := range neighbours {
 		o := &r.at[j]
 		for q := range 4 {
 			if o.quads>>q&1 != 0 {
-				mark(r.strip(q), int(o.lo), int(o.hi))
+				Mark(r.strip(q), int(o.lo), int(o.hi))
 			}
 		}
 	}

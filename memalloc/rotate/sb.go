@@ -80,10 +80,10 @@ func (ws *Workspace) shift(i uint32, w *window, n int) {
 	clear(ws.words)
 	for _, j := range ws.graph.Neighbours(i) {
 		if o := &ws.at[j]; o.quads&p.quads != 0 {
-			mark(ws.words, int(o.lo), min(int(o.hi), n))
+			memalloc.Mark(ws.words, int(o.lo), min(int(o.hi), n))
 		}
 	}
-	if nextSet(ws.words, int(p.lo), int(p.hi)) < int(p.hi) {
+	if memalloc.NextSet(ws.words, int(p.lo), int(p.hi)) < int(p.hi) {
 		return // shared on purpose
 	}
 	align := min(maxAlign, 1<<min(30, bits.TrailingZeros32(uint32(p.lo))))
