@@ -7,14 +7,13 @@ import (
 )
 
 // The code is good, not only right: a schedule is near the busiest timeline, waits are few, and no barrier stops all engines.
-// A Llama layer is bound by memory on trn1, which holds less of the weights ahead.
 func TestScheduleQuality(t *testing.T) {
 	for _, c := range []struct {
 		model, target string
 		most          float64 // makespan over the busiest timeline
 	}{
 		{"zoo:llama3-8b?layers=1&seq=512", "trn2", 1.5}, {"zoo:llama3-8b?layers=1&seq=512", "trn3", 1.5},
-		{"zoo:llama3-8b?layers=1&seq=512", "trn1", 2}, {"zoo:llama3-8b?layers=2&seq=256", "trn2", 1.5},
+		{"zoo:llama3-8b?layers=1&seq=512", "trn1", 1.5}, {"zoo:llama3-8b?layers=2&seq=256", "trn2", 1.5},
 		{"zoo:resnet50", "trn1", 1.5}, {"zoo:resnet50", "trn2", 1.5}, {"zoo:resnet50", "trn3", 1.5}, {"zoo:gpt2?layers=2", "trn2", 1.5},
 	} {
 		o := NewOptions()
