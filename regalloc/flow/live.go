@@ -1,0 +1,130 @@
+package flow
+
+import "github.com/rosmar-compiler/rosmar/arena"
+
+// Live is the values that are live into each block, parameters not among them. It is found use by use, walking up from each
+// use to the definition (Boissinot and others, "Computing liveness sets for SSA-form programs", 2011), so it costs as much as the lists
+// are long and needs no fixpoint. A second Build of the same size allocates nothing.
+type Live struct {
+	off  []uint32 // by block
+	vals []Value  // ascending within a block
+
+	home  []uint32 // by value: the block that defines it
+	first []uint32 // by value: its uses in useAt
+	useAt []uint32 // blocks at whose end or in whose middle the value is used
+	seen  []uint32 // by block: 1 + the last value that was found live into it
+	pairs []pair
+	stack []uint32
+}
+
+type pair struct {
+	block uint32
+	value Value
+}
+
+// Build finds the live values of f.
+func (l *Live) Build(f *Func) {
+	l.locate(f)
+	n := len(f.Blocks)
+	l.seen = arena.Resized(l.seen, n)
+	clear(l.seen)
+	l.pairs = l.pairs[:0]
+	l.off = arena.Resized(l.off, n+2)
+	clear(l.off)
+	for v := range f.Class {
+		home := l.home[v]
+		for _, b := range l.useAt[l.first[v]:l.first[v+1]] {
+			l.reach(b, home, Value(v))
+			for len(l.stack) > 0 {
+				b := l.stack[len(l.stack)-1]
+				l.stack = l.stack[:len(l.stack)-1]
+				p := f.Blocks[b].Preds
+				for _, e := range f.Preds[p.From:p.To] {
+					l.reach(f.Edges[e].From, home, Value(v))
+				}
+			}
+		}
+	}
+	for i := 2; i < len(l.off); i++ {
+		l.off[i] += l.off[i-1]
+	}
+	l.vals = arena.Resized(l.vals, len(l.pairs))
+	for _, p := range l.pairs {
+		o := &l.off[p.block+1]
+		l.vals[*o] = p.value
+		*o++
+	}
+	l.off = l.off[:n+1]
+}
+
+// reach notes that v is live somewhere in b, thus into b unless b defines it.
+func (l *Live) reach(b, home uint32, v Value) {
+	if b == home || l.seen[b] == v+1 {
+		return
+	}
+	l.seen[b] = v + 1
+	l.pairs = append(l.pairs, pair{b, v})
+	l.off[b+2]++
+	l.stack = append(l.stack, b)
+}
+
+// locate finds the block of each definition and lists the blocks of the uses of each value, each once in a row.
+func (l *Live) locate(f *Func) {
+	l.home = arena.Resized(l.home, f.Values())
+	l.first = arena.Resized(l.first, f.Values()+2)
+	clear(l.first)
+	l.seen = arena.Resized(l.seen, f.Values())
+	for pass := range 2 {
+		clear(l.seen)
+		for b := range f.Blocks {
+			blk := &f.Blocks[b]
+			for _, v := range f.Of(blk.Params) {
+				l.home[v] = uint32(b)
+			}
+			for i := blk.Insts.From; i < blk.Insts.To; i++ {
+				in := &f.Insts[i]
+				l.uses(f.Of(in.Uses), uint32(b), pass)
+				for _, v := range f.Of(in.Defs()) {
+					l.home[v] = uint32(b)
+				}
+			}
+			for e := blk.Succs.From; e < blk.Succs.To; e++ {
+				l.uses(f.Of(f.Edges[e].Args), uint32(b), pass)
+			}
+		}
+		if pass == 0 {
+			for i := 2; i < len(l.first); i++ {
+				l.first[i] += l.first[i-1]
+			}
+			l.useAt = arena.Resized(l.useAt, int(l.first[len(l.first)-1]))
+		}
+	}
+	l.first = l.first[:f.Values()+1]
+}
+
+// uses counts the uses in block b in the first pass and lists them in the second.
+func (l *Live) uses(vs []Value, b uint32, pass int) {
+	for _, v := range vs {
+		if l.seen[v] == b+1 {
+			continue
+		}
+		l.seen[v] = b + 1
+		if pass == 0 {
+			l.first[v+2]++
+		} else {
+			l.useAt[l.first[v+1]] = b
+			l.first[v+1]++
+		}
+	}
+}
+
+// In are the values that are live into block b, ascending. Not to be written.
+func (l *Live) In(b uint32) []Value { return l.vals[l.off[b]:l.off[b+1]] }
+
+// Home is the block that defines v.
+func (l *Live) Home(v Value) uint32 { return l.home[v] }
+
+// Bytes is the size of the storage, used or not.
+func (l *Live) Bytes() int {
+	return 4*(cap(l.off)+cap(l.vals)+cap(l.home)+cap(l.first)+cap(l.useAt)+cap(l.seen)+cap(l.stack)) + 8*cap(l.pairs)
+}
