@@ -70,9 +70,10 @@ type place struct {
 type rects struct {
 	n     int // granules
 	floor int // granules at the bottom that nobody may have
-	// tight is the second try: least alignment, and no height is kept whole for others.
+	// tight is a second try: least alignment, no height is kept whole for others, and everything goes to the lowest offset.
 	tight bool
-	small int // shorter units than this are placed from the bottom
+	bad   uint32 // 1 + the first node that should never have come to Place, 0 none
+	small int    // shorter units than this are placed from the bottom
 	at    []place
 	words []uint64 // four quadrants, two halves, the whole, one scratch: nw words each
 	nw    int
@@ -81,6 +82,7 @@ type rects struct {
 func (r *rects) reset(units int, bytes, floor int64) {
 	r.n = int(bytes / granule)
 	r.floor = int((floor + granule - 1) / granule)
+	r.bad = 0
 	r.small = r.n / 48
 	r.nw = (r.n + 63) / 64
 	r.words = arena.Resized(r.words, 8*r.nw)
@@ -98,6 +100,12 @@ const (
 // Place finds a band and an offset. The start alignment that only serves bus efficiency is given up before the place is.
 func (r *rects) Place(n uint32, neighbours []uint32) bool {
 	p := &r.at[n]
+	if p.quads != 0 || p.class >= sbClasses {
+		if r.bad == 0 {
+			r.bad = n + 1
+		}
+		return false
+	}
 	if int(p.hi-p.lo) > r.n {
 		return false
 	}
@@ -146,13 +154,14 @@ func or(dst, a, b []uint64) {
 
 // try walks the cascade of free pools: for 32 partitions what only a half offers, then what the whole height offers, then any
 // quarter; for 64 the whole height, then any half. Full height and at least a 48th of the memory goes from the top down, the
-// rest from the bottom up, so that long and short tensors meet in the middle. When tight, only the lowest offset counts.
+// rest from the bottom up, so that long and short tensors meet in the middle. There is no window beside that: a try that searches
+// less than everything could only turn down places. When tight, only the lowest offset counts.
 func (r *rects) try(p *place, shift uint8) bool {
 	length := int(p.hi - p.lo)
 	whole := r.strip(stripWhole)
 	if p.class == class128 {
 		at := -1
-		if length < r.small {
+		if length < r.small || r.tight {
 			at = fitUp(whole, r.n, length, shift)
 		} else {
 			at = fitDown(whole, r.n, length, shift)

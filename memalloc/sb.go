@@ -32,7 +32,9 @@ func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 		mt.Iterations++
 		s := &ws.solver
 		s.Simplify()
-		ws.selectSB()
+		if err := ws.selectSB(m); err != nil {
+			return *mt, err
+		}
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
 		ws.sbDemand(mt)
 		if done, err := ws.settled(m, &opt, mt); err != nil {
@@ -49,28 +51,6 @@ func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 	ws.commitSB(m, mt)
 	m.Funcs.At(f).Flags |= ir.FuncSBPlaced
 	return *mt, nil
-}
-
-// selectSB places what Simplify stacked: once as the rules say; before anything is spilled, once more without those that only
-// save bus cycles or keep heights whole; and if that strands what must not be spilled, with the largest of it first.
-func (ws *Workspace) selectSB() {
-	s := &ws.solver
-	try := func(tight bool) (stuck bool) {
-		ws.resetRects()
-		ws.sb.tight = tight
-		regalloc.Select(s, &ws.sb, &ws.result)
-		return len(ws.result.Stuck) > 0
-	}
-	stuck := try(false)
-	if !stuck && len(ws.result.Unplaced) == 0 || !try(true) {
-		return
-	}
-	if !stuck {
-		try(false)
-		return
-	}
-	s.InfiniteBySize()
-	try(true)
 }
 
 // strip is the runtime's bytes at the bottom of SB that no location of the function stands for.
@@ -253,15 +233,6 @@ func (ws *Workspace) partial(m *ir.Module, u *ssa.Unit, l *ir.LocRow) bool {
 		}
 	}
 	return true
-}
-
-// resetRects forgets the places of a failed attempt.
-func (ws *Workspace) resetRects() {
-	for i := range ws.sb.at {
-		if !ws.solver.Nodes[i].Fixed {
-			ws.sb.at[i].quads = 0
-		}
-	}
 }
 
 // sbDemand is the pressure before placement: bytes × band live at the worst point.

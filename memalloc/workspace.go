@@ -15,6 +15,8 @@ type Workspace struct {
 	ranges ssa.Ranges
 	solver regalloc.Solver
 	result regalloc.Result
+	best   regalloc.Result // of the attempts of one round at SB
+	order  []uint32        // Simplify's, while another one is tried
 	segs   []regalloc.Seg
 	guard  regalloc.Guard
 

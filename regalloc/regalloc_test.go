@@ -299,3 +299,16 @@ func BenchmarkBuildSimplify(b *testing.B) {
 		})
 	}
 }
+
+// The largest are popped first, of equal ones the earliest.
+func TestBySize(t *testing.T) {
+	var s Solver
+	for _, b := range []int64{5, 9, 5, 1, 9} {
+		s.Nodes = append(s.Nodes, Node{Bytes: b, Cost: 1, Room: 1})
+	}
+	s.Order = append(s.Order, 3, 1, 0, 4, 2)
+	s.BySize()
+	if want := []uint32{3, 2, 0, 4, 1}; !slices.Equal(s.Order, want) {
+		t.Errorf("stack %v, want %v", s.Order, want)
+	}
+}

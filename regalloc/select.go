@@ -57,6 +57,12 @@ func (s *Solver) InfiniteBySize() {
 	s.Order, s.byRank = append(keep, out...), out[:0]
 }
 
+// BySize restacks all nodes so that the larger are placed first, whatever their cost.
+func (s *Solver) BySize() {
+	sortByBytes(s.Order, s.Nodes)
+	slices.Reverse(s.Order)
+}
+
 // sortByBytes sorts nodes: the larger first, of equal ones the earlier.
 func sortByBytes(ns []uint32, nodes []Node) {
 	slices.SortFunc(ns, func(a, b uint32) int {
