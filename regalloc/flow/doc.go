@@ -7,6 +7,7 @@
 //	File     the registers of each class and who saves them     regs.go
 //	Answer   a place for every operand, and the moves           answer.go
 //	Live     the values that are live into each block           live.go
+//	Loops    reverse postorder and the nest of loops            loops.go
 //	Reader   functions from their text form                     read.go
 //
 // # The rules of the problem
