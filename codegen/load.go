@@ -99,23 +99,35 @@ func ReadInput(name string) ([]byte, error) {
 	return data, nil
 }
 
+// Unpack is what a gzip archive holds, and whether data is one; anything else is returned as it is.
+func Unpack(data []byte) (unpacked []byte, packed bool, err error) {
+	if !bytes.HasPrefix(data, []byte{0x1F, 0x8B}) {
+		return data, false, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, true, target.Errorf(target.User, "gzip: %v", err)
+	}
+	// A text model packs about tenfold; a hundredfold is a bomb.
+	limit := min(int64(MaxInput), 1<<20+100*int64(len(data)))
+	data, err = io.ReadAll(io.LimitReader(z, limit+1))
+	if err != nil {
+		return nil, true, target.Errorf(target.User, "gzip: %v", err)
+	}
+	if int64(len(data)) > limit {
+		return nil, true, target.Errorf(target.Limit, "gzip: unpacks to more than %d bytes", limit)
+	}
+	return data, true, nil
+}
+
 // Parse reads an input that is already in memory. name and dir serve messages, the suffix and external data. The program
 // refers to data.
 func Parse(data []byte, name, dir string) (*Program, error) {
-	if bytes.HasPrefix(data, []byte{0x1F, 0x8B}) {
-		z, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			return nil, target.Errorf(target.User, "gzip: %v", err)
-		}
-		// A text model packs about tenfold; a hundredfold is a bomb.
-		limit := min(int64(MaxInput), 1<<20+100*int64(len(data)))
-		data, err = io.ReadAll(io.LimitReader(z, limit+1))
-		if err != nil {
-			return nil, target.Errorf(target.User, "gzip: %v", err)
-		}
-		if int64(len(data)) > limit {
-			return nil, target.Errorf(target.Limit, "gzip: unpacks to more than %d bytes", limit)
-		}
+	data, packed, err := Unpack(data)
+	if err != nil {
+		return nil, err
+	}
+	if packed {
 		name = strings.TrimSuffix(name, ".gz")
 	}
 	p := &Program{Name: ModelName(name)}

@@ -118,7 +118,7 @@ Exit codes: 0 fine; 1 wrong or unsupported input, or numbers that differ; 2 usag
 	pf := root.PersistentFlags()
 	pf.BoolVarP(&a.verbose, "verbose", "v", false, "say what is written and how long it took; errors in full")
 	pf.BoolVarP(&a.quiet, "quiet", "q", false, "no progress line, no summary")
-	root.AddCommand(a.compileCmd(), a.runCmd(), a.testCmd(), a.inspectCmd(), a.disasmCmd(), a.genCmd(), a.operatorsCmd())
+	root.AddCommand(a.compileCmd(), a.runCmd(), a.testCmd(), a.inspectCmd(), a.disasmCmd(), a.planCmd(), a.genCmd(), a.operatorsCmd())
 	completionUsage(root)
 	return root
 }

@@ -15,39 +15,70 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-const (
-	listBegin = "<!-- list-operators: written by go test ./cmd/rosmar -update -->\n"
-	listEnd   = "<!-- end of list-operators -->\n"
-)
-
-// The README's list of operators and types is what the code does.
-func TestReadmeList(t *testing.T) {
+// readmeHolds tests that what stands in the README between two marks is want, or writes it there.
+func readmeHolds(t *testing.T, begin, end, want string) {
+	t.Helper()
 	const file = "../../README.md"
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, ok := bytes.Cut(b, []byte(listBegin))
-	list, tail, ok2 := bytes.Cut(rest, []byte(listEnd))
-	if !ok || !ok2 {
-		t.Fatalf("%s has no list between %q and %q", file, listBegin, listEnd)
+	head, rest, ok := strings.Cut(string(b), begin)
+	has, tail, ok2 := strings.Cut(rest, end)
+	switch {
+	case !ok || !ok2:
+		t.Fatalf("%s has nothing between %q and %q", file, begin, end)
+	case has == want:
+	case *update:
+		if err := os.WriteFile(file, []byte(head+begin+want+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("README does not say what the code does; run go test ./cmd/rosmar -run TestReadme -update\n%s", cmp.Diff(want, has))
 	}
+}
+
+// The README's list of operators and types is what the code does.
+func TestReadmeList(t *testing.T) {
 	g, err := target.ForCodeGen(codegen.DefaultTarget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "\n" + codegen.SupportMarkdown(g) + "\n"
-	if string(list) == want {
-		return
+	readmeHolds(t, "<!-- list-operators: written by go test ./cmd/rosmar -update -->\n", "<!-- end of list-operators -->\n",
+		"\n"+codegen.SupportMarkdown(g)+"\n")
+}
+
+// The README shows what its first example of plan prints, and the file that it writes.
+func TestReadmePlan(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if *update {
-		all := strings.Join([]string{string(head), listBegin, want, listEnd, string(tail)}, "")
-		if err := os.WriteFile(file, []byte(all), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+	_, rest, ok := strings.Cut(string(b), "printf '")
+	file, rest, ok2 := strings.Cut(rest, "' > buffers.csv\n")
+	line, _, ok3 := strings.Cut(rest, "\n")
+	if !ok || !ok2 || !ok3 {
+		t.Fatal("README makes no buffers.csv")
 	}
-	t.Errorf("README's list is not what the code does; run go test ./cmd/rosmar -run TestReadmeList -update\n%s", cmp.Diff(want, string(list)))
+	home, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("buffers.csv", []byte(strings.ReplaceAll(file, `\n`, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := newApp(&out, os.Stderr).execute(t.Context(), strings.Fields(line)[1:]); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	placed, err := os.ReadFile("placed.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(home)
+	readmeHolds(t, "<!-- plan: written by go test ./cmd/rosmar -update -->\n", "<!-- end of plan -->\n",
+		"\n```\n"+out.String()+"```\n\n`placed.csv` is then\n\n```\n"+string(placed)+"```\n\n")
 }
 
 // The README and the help name the same exit codes and verbs.
@@ -119,7 +150,7 @@ func TestReadmeRuns(t *testing.T) {
 	var lines []string
 	for i, block := range strings.Split(string(b), "```") {
 		for line := range strings.SplitSeq(block, "\n") {
-			own := strings.HasPrefix(line, "rosmar ") || strings.HasPrefix(line, "cat ")
+			own := strings.HasPrefix(line, "rosmar ") || strings.HasPrefix(line, "cat ") || strings.HasPrefix(line, "printf ")
 			if i%2 == 1 && own && !strings.HasPrefix(line, "rosmar test ") { // its folder is not made here
 				lines = append(lines, "echo '"+strings.ReplaceAll(line, "'", "")+"' >&2", line)
 			}

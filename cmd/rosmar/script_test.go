@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    exits,
 			"mkcase":   mkcase,
+			"mkplan":   mkplan,
 			"mktar":    mktar,
 			"prefixes": prefixes,
 			"flips":    flips,
@@ -108,6 +110,21 @@ func mkcase(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(onnx.WriteTensor(&buf, onnx.Tensor{Name: name[:1], Dtype: t.Dtype, Dims: t.Dims, Data: t.Data}))
 		ts.Check(os.WriteFile(filepath.Join(data, name), buf.Bytes(), 0o644))
 	}
+}
+
+// mkplan FILE N writes N buffers of which some fifty are live at once, too many for a proof of the lowest layout.
+func mkplan(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mkplan FILE N")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	text := []byte("id,lower,upper,size\n")
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		text = fmt.Appendf(text, "%d,%d,%d,%d\n", i, i, i+1+rng.IntN(100), 1+rng.IntN(1000))
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o644))
 }
 
 // mktar FILE writes an archive of the package's shape that is not ours: no header, an unknown opcode, a stray file.

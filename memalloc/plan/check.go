@@ -115,8 +115,8 @@ func (w *sweeper) add(start, end, a, b int64, row int) {
 }
 
 func clash(p *Problem, x, y stretch) error {
-	return target.Errorf(target.Bug, "buffers %q [%d, %d) and %q [%d, %d) share bytes at moment %d",
-		p.nameBytes(int(x.row)), x.a, x.b, p.nameBytes(int(y.row)), y.a, y.b, max(x.start, y.start))
+	return target.Errorf(target.Bug, "buffers %s [%d, %d) and %s [%d, %d) share bytes at moment %d",
+		p.label(int(x.row)), x.a, x.b, p.label(int(y.row)), y.a, y.b, max(x.start, y.start))
 }
 
 // rankSet is a set of small numbers that knows its neighbours: a bit each, and a bit for each word that is not empty, and so on up.

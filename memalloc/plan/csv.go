@@ -3,8 +3,11 @@ package plan
 import (
 	"bufio"
 	"bytes"
+	"fmt"
+	"hash/maphash"
 	"io"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 
@@ -16,7 +19,7 @@ import (
 type column uint8
 
 const (
-	colNone column = iota
+	colOther column = iota // one that is not ours
 	colID
 	colLower
 	colUpper
@@ -46,38 +49,24 @@ var spellings = [...]struct {
 
 const knownColumns = "id, lower, upper (or end), size, alignment, hint, gaps, offset"
 
-// layout is which columns a CSV has, in order, by the index of their spelling plus one.
-type layout struct {
-	spelling  [numColumns]uint8
-	n         int
-	inclusive bool
-}
-
-func (l *layout) add(spelling int) {
-	l.spelling[l.n] = uint8(spelling + 1)
-	l.n++
-	l.inclusive = l.inclusive || spellings[spelling].inclusive
-}
-
-func (l *layout) col(k int) column { return spellings[l.spelling[k]-1].col }
-
 // ReadCSV reads MiniMalloc's CSV: a header that names the columns, in any order; a buffer a line; the first empty line
 // ends it. Lifetimes are [lower, upper), or [lower, end] with `end` in place of `upper`, which holds for gaps too. A gap is `a-b`
 // (absent in [a, b)) or `a-b@lo:hi` (only the bytes lo to hi), several are separated by spaces. An offset, unless it
-// is empty or -1, is one that the plan must keep.
+// is empty or -1, is one that the plan must keep. Columns of other names are left alone; Problem.Unknown has them.
 //
-// Errors name line and column of the text, both from 1. A column that is unknown or given twice, a buffer named twice, a
-// number that is negative or does not fit, and a row with too few or too many fields are errors. Memory is linear in
+// Errors name line and column of the text, both from 1. A column given twice, a buffer named twice, one that is never live or has
+// no bytes, a number that is negative or does not fit, and a row with too few or too many fields are errors. Memory is linear in
 // len(data), which is not kept.
 func ReadCSV(data []byte) (*Problem, error) {
-	p := &Problem{}
-	r := csvReader{p: p, rest: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))}
+	p := &Problem{firstLine: 2}
+	r := newCSVReader(data)
+	r.p = p
 	if err := r.header(); err != nil {
 		return nil, err
 	}
-	lines := bytes.Count(r.rest, []byte("\n")) + 1
-	p.reserve(lines, len(r.rest))
-	seen := make(map[string]int32, lines)
+	rows := min(bytes.Count(r.rest, []byte("\n"))+1, len(r.rest)/shortestRow+1, MaxBuffers)
+	p.reserve(rows, len(r.rest))
+	seen := newNameSet(rows)
 	total := int64(0)
 	for r.next() {
 		if p.Len() >= MaxBuffers {
@@ -87,21 +76,37 @@ func ReadCSV(data []byte) (*Problem, error) {
 			return nil, err
 		}
 		i := p.Len() - 1
-		if f := p.fault(i); f.text != "" {
+		f := p.fault(i)
+		if f.text == "" {
+			f = p.useless(i)
+		}
+		if f.text != "" {
 			return nil, r.fail(target.User, r.start[f.col], "buffer %q: %s", p.nameBytes(i), f.text)
 		}
 		if total += p.Size[i] + p.Align[i]; total > MaxTotal {
 			return nil, r.fail(target.Limit, r.start[colSize], "buffer %q: sizes and alignments up to it sum to %d, the limit is %d; use a larger unit",
 				p.nameBytes(i), total, int64(MaxTotal))
 		}
-		name := p.nameBytes(i)
-		if first, twice := seen[string(name)]; twice {
-			return nil, r.fail(target.User, r.start[colID], "buffer %q was already given at line %d", name, first)
+		if first := seen.add(p, i); first != i {
+			return nil, r.fail(target.User, r.start[colID], "buffer %q was already given at line %d", p.nameBytes(i), p.firstLine+first)
 		}
-		seen[string(name)] = int32(r.line)
 	}
 	return p, nil
 }
+
+// useless is a row that a file has no reason to hold: more likely a mistake than a wish. Problems made by hand may have it.
+func (p *Problem) useless(i int) rowFault {
+	switch {
+	case p.Upper[i] == p.Lower[i]:
+		return rowFault{colUpper, fmt.Sprintf("lower is %d and so is upper: it is never live", p.Lower[i])}
+	case p.Size[i] == 0:
+		return rowFault{colSize, "size is 0, must be 1 or more"}
+	}
+	return rowFault{}
+}
+
+// shortestRow is the bytes of a row without a name: ",0,1,1" and the end of the line.
+const shortestRow = 7
 
 func (p *Problem) reserve(rows, bytes int) {
 	col := func() []int64 { return make([]int64, 0, rows) }
@@ -111,12 +116,46 @@ func (p *Problem) reserve(rows, bytes int) {
 	p.names = make([]byte, 0, min(bytes, 8*rows))
 }
 
+// nameSet finds names given twice. It is an open table of words: the upper half of a name's hash, then its row plus one. Words, because a map of
+// strings takes five times the memory, and millions of rows are read.
+type nameSet struct {
+	seed  maphash.Seed
+	table []uint64
+}
+
+func newNameSet(rows int) nameSet {
+	return nameSet{maphash.MakeSeed(), make([]uint64, 1<<bits.Len(uint(rows+rows/2)))}
+}
+
+// add puts the name of row i in and returns i, or the row that has the same name.
+func (s *nameSet) add(p *Problem, i int) int {
+	name := p.nameBytes(i)
+	h := maphash.Bytes(s.seed, name)
+	mask := uint64(len(s.table) - 1)
+	for k := h & mask; ; k = (k + 1) & mask {
+		w := s.table[k]
+		if w == 0 {
+			s.table[k] = h&^math.MaxUint32 | uint64(i+1)
+			return i
+		}
+		if first := int(w&math.MaxUint32) - 1; (w^h)>>32 == 0 && bytes.Equal(p.nameBytes(first), name) {
+			return first
+		}
+	}
+}
+
 type csvReader struct {
-	p     *Problem
-	rest  []byte
-	text  []byte // the line, without its end
-	line  int
-	start [numColumns]int // where the field of each column of this row starts, from 1
+	p         *Problem
+	rest      []byte
+	text      []byte // the line, without its end
+	line      int
+	columns   []column        // of the header, in order
+	inclusive bool            // `end` in place of `upper`
+	start     [numColumns]int // where the field of each column of this row starts, from 1
+}
+
+func newCSVReader(data []byte) csvReader {
+	return csvReader{rest: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))}
 }
 
 // next takes a line and reports whether there is one that is not empty.
@@ -144,25 +183,19 @@ func (r *csvReader) header() error {
 		r.line = max(r.line, 1)
 		return r.fail(target.User, 1, "no header; the first line names the columns: %s", knownColumns)
 	}
-	l := &r.p.layout
 	var have [numColumns]bool
 	pos, rest := 1, r.text
 	for more := true; more; {
 		var field []byte
 		field, rest, more = bytes.Cut(rest, []byte(","))
-		name := string(bytes.TrimSpace(field))
-		k := 0
-		for k < len(spellings) && spellings[k].name != name {
-			k++
+		c := r.column(field)
+		if c == colOther {
+			r.p.unknown = append(r.p.unknown, string(bytes.TrimSpace(field)))
+		} else if have[c] {
+			return r.fail(target.User, pos, "column %q is the second one for the same property", bytes.TrimSpace(field))
 		}
-		if k == len(spellings) {
-			return r.fail(target.User, pos, "unknown column %.40q; known are %s", name, knownColumns)
-		}
-		if have[spellings[k].col] {
-			return r.fail(target.User, pos, "column %q is the second one for the same property", name)
-		}
-		have[spellings[k].col] = true
-		l.add(k)
+		have[c] = true
+		r.columns = append(r.columns, c)
 		pos += len(field) + 1
 	}
 	for _, need := range [...]struct {
@@ -176,21 +209,33 @@ func (r *csvReader) header() error {
 	return nil
 }
 
+// column is the property of a header's field.
+func (r *csvReader) column(field []byte) column {
+	name := bytes.TrimSpace(field)
+	for _, s := range spellings {
+		if s.name == string(name) {
+			r.inclusive = r.inclusive || s.inclusive
+			return s.col
+		}
+	}
+	return colOther
+}
+
 // row appends the row of the line. Only the form of the fields is judged, not their values.
 func (r *csvReader) row() error {
-	p, l := r.p, &r.p.layout
+	p := r.p
 	v := [numColumns]int64{colAlign: 1, colHint: None, colOffset: None}
 	var gaps []byte
 	pos, rest, more := 1, r.text, true
-	for k := range l.n {
+	for k, c := range r.columns {
 		if !more {
-			return r.fail(target.User, len(r.text)+1, "%d fields where the header has %d", k, l.n)
+			return r.fail(target.User, len(r.text)+1, "%d fields where the header has %d", k, len(r.columns))
 		}
 		var field []byte
 		field, rest, more = bytes.Cut(rest, []byte(","))
-		c := l.col(k)
 		r.start[c] = pos
 		switch c {
+		case colOther:
 		case colID:
 			if bytes.IndexByte(field, '\r') >= 0 {
 				return r.fail(target.User, pos, "carriage return inside the name %.40q; lines end in LF or CR LF", field)
@@ -212,12 +257,12 @@ func (r *csvReader) row() error {
 		pos += len(field) + 1
 	}
 	if more {
-		return r.fail(target.User, pos, "more fields than the %d of the header; names cannot hold commas", l.n)
+		return r.fail(target.User, pos, "more fields than the %d of the header; names cannot hold commas", len(r.columns))
 	}
 	if len(p.names) > math.MaxUint32 {
 		return r.fail(target.Limit, r.start[colID], "names of more than 4 GiB")
 	}
-	if l.inclusive {
+	if r.inclusive {
 		// One after the last moment; a value that cannot be raised is out of range anyhow.
 		v[colUpper] = min(v[colUpper], math.MaxInt64-1) + 1
 	}
@@ -247,7 +292,7 @@ func (r *csvReader) gaps(i int, text []byte) error {
 		if !ok {
 			return r.fail(target.User, r.start[colGaps]+k, "%.60q is not a gap; the form is a-b or a-b@lo:hi", word)
 		}
-		if p.layout.inclusive {
+		if r.inclusive {
 			g.Upper = min(g.Upper, math.MaxInt64-1) + 1
 		}
 		ordered = ordered && (len(p.GapPool) == from || p.GapPool[len(p.GapPool)-1].Lower <= g.Lower)
@@ -312,9 +357,8 @@ func parseInt(b []byte) (int64, bool) {
 	return int64(x), true
 }
 
-// WriteCSV writes the problem with the offsets, one a buffer, in the column `offset`: the last one, unless the CSV that
-// the problem was read from had it elsewhere. The other columns keep their order, names and meaning. A problem that was not read
-// has id, lower, upper, size, and of the rest those in use. Reading it back gives the same problem with every offset fixed.
+// WriteCSV writes a problem with the offsets, one a buffer: id, lower, upper, size, of the rest the columns in use, and the offset.
+// Reading it back gives the same problem with every offset fixed. WriteOffsets is for a problem that was read.
 func WriteCSV(w io.Writer, p *Problem, offsets []int64) error {
 	if len(offsets) != p.Len() {
 		return target.Errorf(target.Bug, "%d offsets for %d buffers", len(offsets), p.Len())
@@ -323,87 +367,98 @@ func WriteCSV(w io.Writer, p *Problem, offsets []int64) error {
 		i, _ := slices.BinarySearch(p.nameEnds, uint32(k+1))
 		return target.Errorf(target.User, "buffer %q: a name in CSV cannot hold a comma or the end of a line", p.nameBytes(i))
 	}
-	l := p.outLayout()
-	bw := bufio.NewWriterSize(w, 1<<16)
-	for k := range l.n {
-		if k > 0 {
-			bw.WriteByte(',')
-		}
-		bw.WriteString(spellings[l.spelling[k]-1].name)
-	}
-	bw.WriteByte('\n')
-	last := int64(0)
-	if l.inclusive {
-		last = 1
-	}
-	var scratch [24]byte
-	num := func(x int64) { bw.Write(strconv.AppendInt(scratch[:0], x, 10)) }
+	aligned, hinted, gapped := false, false, false
 	for i := range p.Size {
-		for k := range l.n {
-			if k > 0 {
+		aligned = aligned || p.Align[i] != 1
+		hinted = hinted || p.Hint[i] != None
+		gapped = gapped || p.Gaps[i].Len > 0
+	}
+	bw := bufio.NewWriterSize(w, 1<<16)
+	bw.WriteString("id,lower,upper,size")
+	for _, c := range [...]struct {
+		used bool
+		name string
+	}{{aligned, ",alignment"}, {hinted, ",hint"}, {gapped, ",gaps"}} {
+		if c.used {
+			bw.WriteString(c.name)
+		}
+	}
+	bw.WriteString(",offset\n")
+	var scratch [24]byte
+	num := func(before byte, x int64) { bw.Write(strconv.AppendInt(append(scratch[:0], before), x, 10)) }
+	for i := range p.Size {
+		bw.Write(p.nameBytes(i))
+		num(',', p.Lower[i])
+		num(',', p.Upper[i])
+		num(',', p.Size[i])
+		if aligned {
+			num(',', p.Align[i])
+		}
+		if hinted {
+			num(',', p.Hint[i])
+		}
+		if gapped {
+			before := byte(',')
+			for _, g := range p.gaps(i) {
+				num(before, g.Lower)
+				num('-', g.Upper)
+				if g.Lo != g.Hi {
+					num('@', g.Lo)
+					num(':', g.Hi)
+				}
+				before = ' '
+			}
+			if p.Gaps[i].Len == 0 {
 				bw.WriteByte(',')
 			}
-			switch l.col(k) {
-			case colID:
-				bw.Write(p.nameBytes(i))
-			case colLower:
-				num(p.Lower[i])
-			case colUpper:
-				num(p.Upper[i] - last)
-			case colSize:
-				num(p.Size[i])
-			case colAlign:
-				num(p.Align[i])
-			case colHint:
-				num(p.Hint[i])
-			case colOffset:
-				num(offsets[i])
-			case colGaps:
-				for j, g := range p.gaps(i) {
-					if j > 0 {
-						bw.WriteByte(' ')
-					}
-					num(g.Lower)
-					bw.WriteByte('-')
-					num(g.Upper - last)
-					if g.Lo != g.Hi {
-						bw.WriteByte('@')
-						num(g.Lo)
-						bw.WriteByte(':')
-						num(g.Hi)
-					}
-				}
-			}
 		}
+		num(',', offsets[i])
 		bw.WriteByte('\n')
 	}
 	return bw.Flush() // the first error sticks
 }
 
-// outLayout is the layout of the source with an offset column, or that of a problem made by hand.
-func (p *Problem) outLayout() layout {
-	l := p.layout
-	offset := len(spellings) - 1
-	if l.n == 0 {
-		used := [numColumns]bool{colID: true, colLower: true, colUpper: true, colSize: true}
-		for i := range p.Size {
-			used[colAlign] = used[colAlign] || p.Align[i] != 1
-			used[colHint] = used[colHint] || p.Hint[i] != None
-			used[colGaps] = used[colGaps] || p.Gaps[i].Len > 0
+// WriteOffsets copies a CSV that ReadCSV took, with the offsets in its column `offset`, which is added behind the others where there is
+// none. Every other field stays as it is, byte for byte. Lines end in LF; a byte order mark and what follows the first empty line
+// are dropped.
+func WriteOffsets(w io.Writer, data []byte, offsets []int64) error {
+	r := newCSVReader(data)
+	bw := bufio.NewWriterSize(w, 1<<16)
+	var scratch [24]byte
+	at := 0 // the column of offsets
+	for row := -1; r.next(); row++ {
+		var text []byte
+		switch {
+		case row < 0:
+			text = []byte("offset")
+			for more, rest := true, r.text; more; {
+				var field []byte
+				field, rest, more = bytes.Cut(rest, []byte(","))
+				if r.column(field) == colOffset {
+					text = field
+					break
+				}
+				at++
+			}
+		case row < len(offsets):
+			text = strconv.AppendInt(scratch[:0], offsets[row], 10)
+		default:
+			return target.Errorf(target.Bug, "%d offsets for more buffers", len(offsets))
 		}
-		done := colNone
-		for k, s := range spellings[:offset] {
-			if used[s.col] && s.col != done && !s.inclusive {
-				l.add(k)
-				done = s.col
+		line := r.text
+		for range at {
+			field, rest, more := bytes.Cut(line, []byte(","))
+			bw.Write(field)
+			bw.WriteByte(',')
+			if line = rest; !more {
+				break
 			}
 		}
-	}
-	for k := range l.n {
-		if l.col(k) == colOffset {
-			return l
+		bw.Write(text)
+		if k := bytes.IndexByte(line, ','); k >= 0 {
+			bw.Write(line[k:])
 		}
+		bw.WriteByte('\n')
 	}
-	l.add(offset)
-	return l
+	return bw.Flush()
 }

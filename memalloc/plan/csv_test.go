@@ -33,16 +33,39 @@ third [1 10) 4 align 2 hint -1 fixed -1 [{2 4 0 0} {7 9 0 0}]
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	var out bytes.Buffer
-	if err := WriteCSV(&out, p, []int64{0, 256, 64}); err != nil {
+	if err := WriteOffsets(&out, []byte(all), []int64{0, 256, 64}); err != nil {
 		t.Fatal(err)
 	}
-	wantOut := `gaps,buffer,size,end,begin,hint,offset,alignment
-3-4 8-9@16:32,a b,64,19,0,-1,0,1
+	wantOut := `gaps, buffer ,size,end,begin,hint,offset,alignment
+3-4 8-9@16:32,a b,64,19,0,,0,
 ,"q,8,5,5,128,256,16
-2-3 7-8,third,4,9,1,-1,64,2
+7-8 2-3,third,4,9,1,-1,64,2
 `
 	if out.String() != wantOut {
 		t.Errorf("written\n%swant\n%s", out.String(), wantOut)
+	}
+	if err := WriteOffsets(&out, []byte(all), []int64{0, 256}); err == nil {
+		t.Error("too few offsets were written")
+	}
+}
+
+// TestOtherColumns: columns that are not ours are named and copied, and an offset column is added where there is none.
+func TestOtherColumns(t *testing.T) {
+	const text = "\xef\xbb\xbf,id,note,lower,upper, size,note\r\n1,a,\"x\",0,4, 8,\r\n,b,,2,6,8,y z\r\n"
+	p, err := ReadCSV([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%q", p.Unknown()); got != `["" "note" "note"]` || p.Len() != 2 || p.Size[1] != 8 {
+		t.Errorf("unknown %s, %d buffers", got, p.Len())
+	}
+	var out bytes.Buffer
+	if err := WriteOffsets(&out, []byte(text), []int64{8, 0}); err != nil {
+		t.Fatal(err)
+	}
+	const want = ",id,note,lower,upper, size,note,offset\n1,a,\"x\",0,4, 8,,8\n,b,,2,6,8,y z,0\n"
+	if out.String() != want {
+		t.Errorf("written %q, want %q", out.String(), want)
 	}
 }
 
@@ -54,7 +77,9 @@ func TestReadCSVErrors(t *testing.T) {
 		{"id,lower,upper\n", `1:1: no column "size"`},
 		{"id,lower,upper,size,start\n", `1:21: column "start" is the second one`},
 		{"id,lower,upper,end,size\n", `1:16: column "end" is the second one`},
-		{"id,lower,upper,size,alignement\n", `1:21: unknown column "alignement"`},
+		{"id,lower,upper,size\na,1,2,0\n", `2:7: buffer "a": size is 0`},
+		{"id,lower,upper,size\na,2,2,1\n", `2:5: buffer "a": lower is 2 and so is upper`},
+		{"id,lower,end,size\na,3,1,3\n", `2:5: buffer "a": upper is 2, before lower 3`},
 		{"id,lower,upper,size\na,1,2\n", "2:6: 3 fields where the header has 4"},
 		{"id,lower,upper,size\na,1,2,3,4\n", "2:9: more fields than the 4 of the header"},
 		{"id,lower,upper,size\na\rb,1,2,3\n", "2:1: carriage return"},
@@ -146,17 +171,23 @@ func FuzzReadCSV(f *testing.F) {
 			t.Fatalf("peak %d checked as %d: %v", r.Peak, peak, err)
 		}
 		var out, svg bytes.Buffer
-		if err := WriteCSV(&out, p, r.Offsets); err != nil {
-			t.Fatal(err)
-		}
-		q, err := ReadCSV(out.Bytes())
-		if err != nil || q.Len() != p.Len() {
-			t.Fatalf("%d rows came back as %v: %v\n%s", p.Len(), q, err, out.Bytes())
-		}
-		for i := range p.Size {
-			if q.Fixed[i] != r.Offsets[i] || q.Lower[i] != p.Lower[i] || q.Upper[i] != p.Upper[i] || q.Size[i] != p.Size[i] ||
-				q.Align[i] != p.Align[i] || q.Hint[i] != p.Hint[i] || q.Name(i) != p.Name(i) || fmt.Sprint(q.gaps(i)) != fmt.Sprint(p.gaps(i)) {
-				t.Fatalf("row %d changed:\n%s", i, out.Bytes())
+		for _, write := range []func() error{
+			func() error { return WriteOffsets(&out, data, r.Offsets) },
+			func() error { return WriteCSV(&out, p, r.Offsets) },
+		} {
+			out.Reset()
+			if err := write(); err != nil {
+				t.Fatal(err)
+			}
+			q, err := ReadCSV(out.Bytes())
+			if err != nil || q.Len() != p.Len() {
+				t.Fatalf("%d rows came back as %v: %v\n%s", p.Len(), q, err, out.Bytes())
+			}
+			for i := range p.Size {
+				if q.Fixed[i] != r.Offsets[i] || q.Lower[i] != p.Lower[i] || q.Upper[i] != p.Upper[i] || q.Size[i] != p.Size[i] ||
+					q.Align[i] != p.Align[i] || q.Hint[i] != p.Hint[i] || q.Name(i) != p.Name(i) || fmt.Sprint(q.gaps(i)) != fmt.Sprint(p.gaps(i)) {
+					t.Fatalf("row %d changed:\n%s", i, out.Bytes())
+				}
 			}
 		}
 		if err := WriteSVG(&svg, p, r); err != nil || !utf8.Valid(svg.Bytes()) {

@@ -131,7 +131,7 @@ func TestPublishedLarge(t *testing.T) {
 		most float64
 	}{{"G_1", 1.000001}, {"resnet50", 1.003}, {"Y_1", 1.004}} {
 		t.Run(c.name, func(t *testing.T) {
-			r := planChecked2(t, &pl, shared(t, "idealloc/"+c.name+".csv"))
+			r := planLarge(t, &pl, shared(t, "idealloc/"+c.name+".csv"), Options{})
 			t.Logf("ratio %.7f, %d steps", r.Ratio, r.Work)
 			if r.Ratio > c.most {
 				t.Errorf("ratio %.7f, want at most %.6f", r.Ratio, c.most)

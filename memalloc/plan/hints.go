@@ -48,6 +48,7 @@ func (pl *Planner) grant(p *Problem, res *Result) int {
 	}
 	h.unhinted = append(h.unhinted[:0], pl.offsets...)
 	asked := pl.opt
+	pl.opt.Progress = nil // what is asked for now is not lower
 	held := false
 	for rows := h.rows; len(rows) > 0 && !held; rows = rows[:len(rows)/2] {
 		h.fixed = append(h.fixed[:0], p.Fixed...)

@@ -72,7 +72,7 @@ func (pl *Planner) fast(atMost int64) {
 	pl.diver.prepare(m)
 	rng := splitmix(0)
 	for i := range maxFastDives {
-		if i >= fastDives && (pl.work()-start >= fastTotal || pl.over()) {
+		if i >= fastDives && (pl.work()-start >= fastTotal || pl.over()) || i > 0 && pl.clock.stopped() {
 			break
 		}
 		k := dives[0]

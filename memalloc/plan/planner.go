@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,15 +14,15 @@ type Mode uint8
 const (
 	// Fast makes a bounded number of passes and looks at no clock.
 	Fast Mode = iota
-	// Improve searches for lower layouts until its time or work is used up: DefaultImprove when neither is given.
+	// Improve searches for lower layouts until its time or work is used up: a work of DefaultImprove when neither is given.
 	Improve
 	// Exact searches until the layout fits the capacity or is known not to, and without a capacity until no lower layout exists. Without
 	// limits that can take for ever, except for problems that the search does not take, where it gives up after some rounds.
 	Exact
 )
 
-// DefaultImprove is the time limit of Improve.
-const DefaultImprove = 10 * time.Millisecond
+// DefaultImprove is the work of Improve: some 10 ms for hundreds of buffers, but the same layout on every machine.
+const DefaultImprove = 2_000_000
 
 func (m Mode) String() string {
 	switch m {
@@ -57,6 +58,10 @@ type Options struct {
 	Work int64
 	// Seed varies the orders that are tried after the first ones.
 	Seed uint64
+	// Stop, once it is closed, ends every mode with the best layout known by then. It may be nil.
+	Stop <-chan struct{}
+	// Progress is told of each lower layout while the plan is being made. It may be nil.
+	Progress func(peak, bound int64)
 }
 
 // Result is a layout. It is valid until the Planner's next Plan.
@@ -67,7 +72,8 @@ type Result struct {
 	Ratio      float64 // Peak over LowerBound; 1 when both are 0
 	Optimal    bool    // no layout is lower than Peak: it is the bound, or the search saw all
 	Impossible bool    // no layout fits the capacity: the search saw all
-	Hinted     int     // hints that were granted, of buffers without a fixed offset
+	Hints      int     // buffers with a hint and without a fixed offset
+	Hinted     int     // of them, those whose hint was granted
 	Work       int64
 	Seconds    float64
 }
@@ -102,22 +108,22 @@ func (pl *Planner) Plan(p *Problem, opt Options) (Result, error) {
 			opt.Mode, opt.Capacity, opt.TimeLimit, opt.Work, Exact)
 	}
 	if opt.Mode == Improve && opt.TimeLimit == 0 && opt.Work == 0 {
-		opt.TimeLimit = DefaultImprove
+		opt.Work = DefaultImprove
 	}
 	if opt.Mode == Fast {
 		opt.TimeLimit, opt.Work = 0, 0
 	}
 	pl.opt = opt
-	pl.clock.begin(opt.TimeLimit)
+	pl.clock.begin(opt.TimeLimit, opt.Stop)
 	if err := p.Validate(); err != nil {
 		return Result{}, err
 	}
-	fixed, hinted := 0, false
+	fixed, hints := 0, 0
 	for i := range p.Size {
 		if p.Fixed[i] != None {
 			fixed++
 		} else if p.Hint[i] != None {
-			hinted = true
+			hints++
 		}
 	}
 	if fixed > 1 {
@@ -132,8 +138,8 @@ func (pl *Planner) Plan(p *Problem, opt Options) (Result, error) {
 		Offsets: pl.offsets, Peak: pl.peak, LowerBound: pl.model.bound, Ratio: 1,
 		Optimal: pl.lost >= pl.peak-1, Impossible: opt.Capacity > 0 && pl.lost >= opt.Capacity,
 	}
-	if hinted {
-		res.Hinted = pl.grant(p, &res)
+	if hints > 0 {
+		res.Hints, res.Hinted = hints, pl.grant(p, &res)
 	}
 	if res.LowerBound > 0 {
 		res.Ratio = float64(res.Peak) / float64(res.LowerBound)
@@ -169,17 +175,30 @@ func (pl *Planner) misfit(p *Problem, res *Result) error {
 	if len(at.Buffers) > 0 {
 		largest = p.Name(int(big))
 	}
+	i := beyondFixed(p, c)
 	why := "a longer search may find a lower layout"
 	switch {
+	case i >= 0:
+		why = fmt.Sprintf("no layout can fit: buffer %s is fixed at [%d, %d)", p.label(i), p.Fixed[i], p.Fixed[i]+p.Size[i])
 	case res.LowerBound > c:
-		why = "no layout can: raise the capacity or shorten lifetimes"
+		why = "no layout can fit: raise the capacity or shorten lifetimes"
 	case res.Impossible:
-		why = "no layout can, the search saw all: raise the capacity"
+		why = "no layout can fit, the search saw all: raise the capacity"
 	case pl.opt.Mode != Exact:
 		why = "mode exact may find a lower layout"
 	}
-	return target.Errorf(target.Limit, "the layout needs %d where the capacity is %d (lower bound %d); it is highest at moment %d with %d buffers, the largest %q of %d; %s",
-		res.Peak, c, res.LowerBound, at.Moment, len(at.Buffers), largest, p.Size[big], why)
+	return target.Errorf(target.Limit, "the layout needs %d, which is %d more than the capacity %d (lower bound %d); it is highest at moment %d with %d buffers, the largest %q of %d; %s",
+		res.Peak, res.Peak-c, c, res.LowerBound, at.Moment, len(at.Buffers), largest, p.Size[big], why)
+}
+
+// beyondFixed is the first buffer that is fixed above the capacity, or -1.
+func beyondFixed(p *Problem, capacity int64) int {
+	for i, off := range p.Fixed {
+		if off != None && p.Lower[i] < p.Upper[i] && p.Size[i] > 0 && off+p.Size[i] > capacity {
+			return i
+		}
+	}
+	return -1
 }
 
 // goal is the highest end that ends the search: below it nothing is asked for.
@@ -233,5 +252,8 @@ func (pl *Planner) keep(off []int64, peak int64) {
 	if peak < pl.peak {
 		pl.peak = peak
 		pl.best = append(pl.best[:0], off...)
+		if pl.opt.Progress != nil {
+			pl.opt.Progress(peak, pl.model.bound)
+		}
 	}
 }

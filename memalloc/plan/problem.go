@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -42,7 +43,9 @@ type Problem struct {
 
 	names    []byte
 	nameEnds []uint32
-	layout   layout // how the CSV that it came from was laid out
+
+	firstLine int      // of the text that it was read from; 0 for one made by hand
+	unknown   []string // columns of that text that are not ours
 }
 
 // Len is the number of buffers.
@@ -50,6 +53,17 @@ func (p *Problem) Len() int { return len(p.Size) }
 
 // Name is the name of buffer i. It allocates: it is for messages and output.
 func (p *Problem) Name(i int) string { return string(p.nameBytes(i)) }
+
+// Unknown is the columns of the CSV that ReadCSV has no use for, in order.
+func (p *Problem) Unknown() []string { return p.unknown }
+
+// label is the name of buffer i for messages, with its line where it has one.
+func (p *Problem) label(i int) string {
+	if p.firstLine == 0 {
+		return strconv.Quote(p.Name(i))
+	}
+	return fmt.Sprintf("%q (line %d)", p.nameBytes(i), p.firstLine+i)
+}
 
 func (p *Problem) nameBytes(i int) []byte {
 	from := uint32(0)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"text/tabwriter"
 )
 
 // PeakReport is where a layout is highest.
@@ -79,6 +80,62 @@ func WriteJSON(w io.Writer, r Result) error {
 	_, err := fmt.Fprintf(w, `{"peak":%d,"lower_bound":%d,"ratio":%s,"seconds":%s,"optimal":%t}`+"\n",
 		r.Peak, r.LowerBound, strconv.FormatFloat(r.Ratio, 'f', -1, 64), strconv.FormatFloat(r.Seconds, 'f', -1, 64), r.Optimal)
 	return err
+}
+
+// listed bounds the buffers that WriteText names.
+const listed = 10
+
+// WriteText writes a result for people: the figures, then who lives where the layout is highest, largest first. capacity is 0 for none.
+func WriteText(w io.Writer, p *Problem, r Result, capacity int64) error {
+	bw := bufio.NewWriter(w)
+	fmt.Fprintf(bw, "peak         %d\nlower bound  %d\nratio        %.4f\n", r.Peak, r.LowerBound, r.Ratio)
+	optimal := "not proven"
+	switch {
+	case r.Peak == r.LowerBound:
+		optimal = "yes, the peak is the lower bound"
+	case r.Optimal:
+		optimal = "yes, the search saw everything below"
+	}
+	fmt.Fprintf(bw, "optimal      %s\n", optimal)
+	switch missing := r.Peak - capacity; {
+	case capacity == 0:
+	case missing <= 0:
+		fmt.Fprintf(bw, "capacity     %d, %d left\n", capacity, -missing)
+	case r.Impossible:
+		fmt.Fprintf(bw, "capacity     %d, %d missing; no layout fits\n", capacity, missing)
+	default:
+		fmt.Fprintf(bw, "capacity     %d, %d missing\n", capacity, missing)
+	}
+	if r.Hints > 0 {
+		fmt.Fprintf(bw, "hints        %d of %d granted\n", r.Hinted, r.Hints)
+	}
+	at := FindPeak(p, r.Offsets)
+	fmt.Fprintf(bw, "buffers      %d, of which %d at the peak", p.Len(), len(at.Buffers))
+	if len(at.Buffers) == 0 {
+		fmt.Fprintln(bw)
+		return bw.Flush()
+	}
+	fmt.Fprintf(bw, ", at moment %d with %d live:\n", at.Moment, at.Load)
+	slices.SortStableFunc(at.Buffers, func(a, b uint32) int { return cmpInt64(p.Size[b], p.Size[a]) })
+	t := tabwriter.NewWriter(bw, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "  size\toffset\tlower\tupper\tbuffer\n")
+	for _, u := range at.Buffers[:min(listed, len(at.Buffers))] {
+		fmt.Fprintf(t, "  %d\t%d\t%d\t%d\t%s\n", p.Size[u], r.Offsets[u], p.Lower[u], p.Upper[u], printable(p.Name(int(u))))
+	}
+	t.Flush()
+	if more := len(at.Buffers) - listed; more > 0 {
+		fmt.Fprintf(bw, "  and %d more\n", more)
+	}
+	return bw.Flush() // the first error sticks
+}
+
+// printable is a name that cannot disturb a terminal or a table.
+func printable(name string) string {
+	q := strconv.Quote(name)
+	if q == `"`+name+`"` {
+		return name
+	}
+	return q
 }
 
 const (
