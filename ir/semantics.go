@@ -64,6 +64,11 @@ package ir
 // The accumulation flags of a group are 1, 4…4, 6, or 3 for a group of one. Nothing but the group's matmuls writes the
 // destination between START and STOP.
 //
+// # Loops
+//
+// A Loop runs the blocks of its region once for each value of its axis, lo, lo+step, … below hi (above hi for a negative step).
+// Operands in it may be symbolic: their expression is over the axes of the loops around them. Resolve says what they touch.
+//
 // # Limits of the operands
 //
 // Start partitions obey target.LegalStart. Free axes: five-pair patterns only for the input of TensorReduce and Pool (four

@@ -6,6 +6,8 @@
 // (0xFF: NaN in every float type) and a shadow byte for each byte says whether it was written; reading one that was not is
 // an error that names the instruction and the operand, unless the instruction has can_read_uninit.
 //
+// Loops run as often as their axes say, before and after placement, and symbolic patterns are resolved where the axes stand (loop.go).
+//
 // # Invariants
 //
 // One Sim serves one goroutine and may run any number of modules: memory is reset, never freed. Nothing outside the module

@@ -57,7 +57,10 @@ func (s *Sim) table(m *ir.Module, a ir.Arg) (kernel.View, *store, error) {
 	if err != nil {
 		return v, nil, err
 	}
-	ap := m.APs.At(a.AP())
+	ap, err := s.pattern(m, a)
+	if err != nil {
+		return v, nil, err
+	}
 	rows, pitch, elems, step, ok := ap.GatherTable()
 	if !ok || m.Locs.At(ap.Loc).Space.OnChip() {
 		return v, nil, target.Errorf(target.User, "table %s must be rows of one axis in DRAM", m.LocName(ap.Loc))

@@ -128,10 +128,10 @@ func (s *Sim) home(m *ir.Module, l ir.Loc) (*store, int) {
 
 // view turns an access pattern into a window on its store.
 func (s *Sim) view(m *ir.Module, a ir.Arg) (kernel.View, *store, error) {
-	if a.Kind != ir.ArgAP {
-		return kernel.View{}, nil, target.NotSupported("operand", "operand kind %d cannot be simulated; unroll loops first", a.Kind)
+	ap, err := s.pattern(m, a)
+	if err != nil {
+		return kernel.View{}, nil, err
 	}
-	ap := m.APs.At(a.AP())
 	st, base := s.home(m, ap.Loc)
 	esz := ap.Dtype.Size()
 	v := kernel.View{Data: st.data, Off: base + int(ap.Off)*esz, Dtype: ap.Dtype, Parts: 1}

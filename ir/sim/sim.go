@@ -20,6 +20,7 @@ type Sim struct {
 	actAcc, dveAcc [128]float32
 	scratch        kernel.Scratch
 	ops            operands
+	turns          turns
 
 	// Executed counts instructions of the last run.
 	Executed int

@@ -126,13 +126,3 @@ func TestUnwrittenRead(t *testing.T) {
 		t.Errorf("reading a location that was never loaded: %v", err)
 	}
 }
-
-func TestLoopIsRefusedByName(t *testing.T) {
-	m, b, _ := program(30)
-	i := m.NewInst(b.Block, ir.OpLoop, target.EngineUnassigned, nil, nil)
-	m.SetOrder(b.Block, []ir.Inst{i})
-	var s Sim
-	if err := s.Run(m, env); target.ClassOf(err) != target.Unsupported || !strings.Contains(err.Error(), "Loop") {
-		t.Errorf("a loop: %v", err)
-	}
-}

@@ -21,7 +21,7 @@ func (s *Sim) step(m *ir.Module, i ir.Inst) error {
 	r := m.Insts.At(i)
 	info := r.Op.Info()
 	if info.Flags&ir.FlagRegion != 0 {
-		return target.NotSupported(info.Name, "%s cannot be simulated as one instruction; unroll it first", info.Name)
+		return s.loop(m, i)
 	}
 	if r.Op == ir.OpIndirectLoad {
 		return s.gather(m, i)
@@ -76,7 +76,8 @@ func (s *Sim) step(m *ir.Module, i ir.Inst) error {
 
 func (s *Sim) read(m *ir.Module, a ir.Arg, v *kernel.View, st *store) error {
 	if off, ok := s.checkRead(v, st); !ok {
-		return target.Errorf(target.User, "reads byte %d of %s, which nothing wrote", off, m.LocName(m.LocOf(a)))
+		ap, _ := s.pattern(m, a)
+		return target.Errorf(target.User, "reads byte %d of %s, which nothing wrote", off, m.LocName(ap.Loc))
 	}
 	return nil
 }
@@ -98,8 +99,12 @@ func (o *operands) scalar(ins []ir.Arg, k int, def float32) kernel.Scalar {
 }
 
 // lanes is the part of an accumulator that an output's partitions use.
-func lanes(m *ir.Module, acc *[128]float32, out ir.Arg) []float32 {
-	f := m.FootprintOf(out.AP())
+func (s *Sim) lanes(m *ir.Module, acc *[128]float32, out ir.Arg) []float32 {
+	ap, err := s.pattern(m, out)
+	if err != nil {
+		return nil
+	}
+	f := m.Footprint(ap)
 	return acc[min(int(f.P0), len(acc)):]
 }
 
@@ -107,13 +112,13 @@ func (s *Sim) compute(m *ir.Module, i ir.Inst, r *ir.InstRow, ins, outs []ir.Arg
 	k := &s.scratch
 	alu := func(key ir.Key) target.AluOp { return target.AluOp(m.Attr(i, key)) }
 	acc := func(key ir.Key, regs *[128]float32) *kernel.Acc {
-		return &kernel.Acc{Cmd: target.AccCmd(m.Attr(i, key)), Op: alu(ir.KeyReduceOp), Lanes: lanes(m, regs, outs[0])}
+		return &kernel.Acc{Cmd: target.AccCmd(m.Attr(i, key)), Op: alu(ir.KeyReduceOp), Lanes: s.lanes(m, regs, outs[0])}
 	}
 	second := func(regs *[128]float32) error {
 		if len(outs) < 2 {
 			return nil
 		}
-		return kernel.ReadAccumulator(&o.out[1], lanes(m, regs, outs[1]), m.AttrBool(i, ir.KeyNegateSecondOutput))
+		return kernel.ReadAccumulator(&o.out[1], s.lanes(m, regs, outs[1]), m.AttrBool(i, ir.KeyNegateSecondOutput))
 	}
 	in, out := &o.in, &o.out[0]
 	switch r.Op {
@@ -142,9 +147,9 @@ func (s *Sim) compute(m *ir.Module, i ir.Inst, r *ir.InstRow, ins, outs []ir.Arg
 		}
 		return second(&s.actAcc)
 	case ir.OpActivationReadAccumulator, ir.OpReadActivationAccumulator:
-		return kernel.ReadAccumulator(out, lanes(m, &s.actAcc, outs[0]), false)
+		return kernel.ReadAccumulator(out, s.lanes(m, &s.actAcc, outs[0]), false)
 	case ir.OpDveReadAccumulator:
-		return kernel.ReadAccumulator(out, lanes(m, &s.dveAcc, outs[0]), m.AttrBool(i, ir.KeyNegated))
+		return kernel.ReadAccumulator(out, s.lanes(m, &s.dveAcc, outs[0]), m.AttrBool(i, ir.KeyNegated))
 	case ir.OpTensorTensor:
 		return kernel.TensorTensor(k, alu(ir.KeyOp), out, &in[0], &in[1], acc(ir.KeyAcc, &s.dveAcc))
 	case ir.OpTensorScalar, ir.OpTensorScalarPtr, ir.OpTensorScalarCache:
