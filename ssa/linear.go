@@ -10,7 +10,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// Point is the position of a top-level instruction in the order of its function, from 0.
+// Point is a position in the order of a function, from 0: of a top-level instruction, or in the flattened order of any.
 type Point = uint32
 
 // AccessFlag says how an operand touches its location.
@@ -21,7 +21,7 @@ const (
 	Write
 	// Symbolic operands have an address that is not known here: they may touch any byte of the location.
 	Symbolic
-	// Nested operands stand in the body of a region instruction.
+	// Nested operands stand in the body of a region instruction that is one point, or that need not run.
 	Nested
 	// Uninit reads may find bytes that nothing wrote.
 	Uninit
@@ -46,6 +46,12 @@ type Linear struct {
 	flat []Access
 	locs []ir.Loc
 
+	// Loops are the regions of a flattened order by their numbers, outer ones first; row 0 is none. Empty in the plain order.
+	Loops  []Loop
+	loopOf []uint32 // by point: the innermost loop whose body it is in
+	axes   arena.Column[ir.Axis, bool]
+	twice  bool // two loops share an axis
+
 	aliased arena.Column[ir.Loc, bool] // has a must-alias or may-alias peer
 	stack   []frame
 }
@@ -54,11 +60,21 @@ type Linear struct {
 type frame struct {
 	blocks arena.Span
 	order  arena.Span
+	loop   uint32 // whose body it is
 }
 
-// Build walks the function and lays out its use lists. It reads the module only.
-func (l *Linear) Build(m *ir.Module, f ir.Func) {
+// Build walks the function and lays out its use lists, a region instruction with all that it holds as one point. It reads the
+// module only.
+func (l *Linear) Build(m *ir.Module, f ir.Func) { l.build(m, f, false) }
+
+// Flatten is Build with the instructions of all nesting depths as points: the body of a region comes right after its own
+// instruction. The position in that chain is the time, and Loops says what lies in which body.
+func (l *Linear) Flatten(m *ir.Module, f ir.Func) { l.build(m, f, true) }
+
+func (l *Linear) build(m *ir.Module, f ir.Func, flat bool) {
 	l.Func = f
+	l.Loops, l.loopOf, l.twice = l.Loops[:0], l.loopOf[:0], false
+	l.axes.Reset()
 	l.Insts = l.Insts[:0]
 	l.flat, l.locs = l.flat[:0], l.locs[:0]
 	l.stack = append(l.stack[:0], frame{blocks: m.Funcs.At(f).Blocks})
@@ -66,6 +82,9 @@ func (l *Linear) Build(m *ir.Module, f ir.Func) {
 		top := &l.stack[len(l.stack)-1]
 		if top.order.Len == 0 {
 			if top.blocks.Len == 0 {
+				if top.loop != 0 {
+					l.Loops[top.loop].End = Point(len(l.Insts))
+				}
 				l.stack = l.stack[:len(l.stack)-1]
 				continue
 			}
@@ -78,14 +97,32 @@ func (l *Linear) Build(m *ir.Module, f ir.Func) {
 		i := m.Order.Of(top.order)[0]
 		top.order.Off++
 		top.order.Len--
+		in := top.loop
 		nested := len(l.stack) > 1
-		if !nested {
+		if flat {
+			nested = in != 0 && !l.Loops[in].Runs
+		}
+		if flat || !nested {
 			l.Insts = append(l.Insts, i)
 		}
 		l.gather(m, i, Point(len(l.Insts)-1), nested)
-		if m.Insts.At(i).Op.Is(ir.FlagRegion) {
+		inner := uint32(0)
+		region := m.Insts.At(i).Op.Is(ir.FlagRegion)
+		if flat && region && len(l.Loops) == 0 {
+			l.Loops = append(l.Loops, Loop{})
+		}
+		if flat && len(l.Loops) > 0 {
+			for len(l.loopOf) < len(l.Insts)-1 {
+				l.loopOf = append(l.loopOf, 0)
+			}
+			l.loopOf = append(l.loopOf, in)
+		}
+		if region {
 			if body := m.Regions.Get(i).Blocks; body.Len > 0 {
-				l.stack = append(l.stack, frame{blocks: body})
+				if flat {
+					inner = l.open(m, i, in)
+				}
+				l.stack = append(l.stack, frame{blocks: body, loop: inner})
 			}
 		}
 	}
@@ -190,7 +227,7 @@ func (l *Linear) Points() int { return len(l.Insts) }
 
 // Bytes is the size of the storage, used or not.
 func (l *Linear) Bytes() int {
-	return 16*(cap(l.acc)+cap(l.flat)) + 4*(cap(l.off)+cap(l.locs)+cap(l.Insts)) + 16*cap(l.stack)
+	return 16*(cap(l.acc)+cap(l.flat)) + 4*(cap(l.off)+cap(l.locs)+cap(l.Insts)+cap(l.loopOf)) + 20*cap(l.stack) + 32*cap(l.Loops)
 }
 
 // Faults are what is wrong with the definitions and uses of a function: locations that are read before anything writes
@@ -213,6 +250,7 @@ func (l *Linear) Check(m *ir.Module) Faults {
 	}
 	for _, s := range m.SetsOf(l.Func) {
 		r := m.Sets.At(s)
+		begun := Point(0) // when the first write to any block of the set is done, once it was asked for
 		for k := range r.Count {
 			loc := r.First + ir.Loc(k)
 			acc := l.Of(loc)
@@ -220,6 +258,13 @@ func (l *Linear) Check(m *ir.Module) Faults {
 				continue
 			}
 			if a := acc[0]; a.Flags&Read != 0 && a.Flags&Uninit == 0 && !l.definedOutside(m, s, loc) {
+				// A symbolic read touches one block, and that may be one that was written.
+				if a.Flags&Symbolic != 0 && begun == 0 {
+					begun = l.firstWrite(r) + 1
+				}
+				if a.Flags&Symbolic != 0 && begun <= a.At {
+					continue
+				}
 				if f.Undefined < len(f.FirstUndefined) {
 					f.FirstUndefined[f.Undefined], f.UndefinedAt[f.Undefined] = loc, a.Inst
 				}
@@ -244,6 +289,20 @@ func (l *Linear) Check(m *ir.Module) Faults {
 		}
 	}
 	return f
+}
+
+// firstWrite is the first point at which an instruction does nothing but write to a block of a set.
+func (l *Linear) firstWrite(r *ir.SetRow) Point {
+	at := Point(l.Points())
+	for k := range r.Count {
+		for _, a := range l.Of(r.First + ir.Loc(k)) {
+			if a.Flags&(Read|Write) == Write {
+				at = min(at, a.At)
+				break
+			}
+		}
+	}
+	return at
 }
 
 // definedOutside reports a location whose bytes come from elsewhere: an input or constant, or the twin of another location

@@ -1,6 +1,9 @@
 package ssa
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -44,10 +47,11 @@ const (
 	BySet
 )
 
-// Ranges numbers the units of one space in order of first definition (ties by location) and gives their live ranges.
+// Ranges numbers the units of one space in the order in which their live ranges begin, ties by first access and then by location.
 type Ranges struct {
 	Units []Unit
 
+	carrier carrier
 	unitOf  []uint32 // by location: 1 + unit, 0 none
 	scratch []Unit
 	remap   []uint32
@@ -86,6 +90,8 @@ func (r *Ranges) Build(m *ir.Module, lin *Linear, space target.Space, by Groupin
 			case u.End == 0:
 				u.Start, u.End = 0, 1
 				u.Flags |= Dead
+			case len(lin.Loops) > 0:
+				r.extend(m, lin, &u)
 			}
 			r.scratch = append(r.scratch, u)
 		}
@@ -106,9 +112,43 @@ func (r *Ranges) Build(m *ir.Module, lin *Linear, space target.Space, by Groupin
 			r.remap[i-1] = uint32(len(r.Units))
 		}
 	}
-	for l, i := range r.unitOf {
-		if i != 0 {
-			r.unitOf[l] = r.remap[i-1]
+	if len(lin.Loops) == 0 {
+		for l, i := range r.unitOf {
+			if i != 0 {
+				r.unitOf[l] = r.remap[i-1]
+			}
+		}
+		return
+	}
+	// A range that was extended begins before its first access.
+	slices.SortStableFunc(r.Units, func(a, b Unit) int { return cmp.Compare(a.Start, b.Start) })
+	for i := range r.Units {
+		u := &r.Units[i]
+		for k := range u.Count {
+			r.unitOf[u.Loc(k)] = uint32(i) + 1
+		}
+	}
+}
+
+// extend takes loops into account. What is touched in a loop and also before it is live to the loop's end, what is touched in it
+// and also behind it is live from its head on, for each outermost such loop: the next turn may want it. What is touched in one
+// loop only and carried from turn to turn is live over all of it.
+func (r *Ranges) extend(m *ir.Module, lin *Linear, u *Unit) {
+	first, last := u.Start, u.End-1
+	if x := lin.Leaving(first, last); x != 0 {
+		u.Start = lin.Loops[x].Head
+	}
+	if x := lin.Leaving(last, first); x != 0 {
+		u.End = lin.Loops[x].End
+	}
+	top := lin.Loops[lin.LoopOf(first)].Top
+	if top == 0 || top != lin.Loops[lin.LoopOf(last)].Top {
+		return
+	}
+	for k := range u.Count {
+		if r.carrier.carried(m, lin, u.Loc(k)) {
+			u.Start, u.End = lin.Loops[top].Head, lin.Loops[top].End
+			return
 		}
 	}
 }
@@ -149,5 +189,6 @@ func (u *Unit) Loc(k uint32) ir.Loc { return u.First + ir.Loc(k*u.Stride) }
 
 // Bytes is the size of the storage, used or not.
 func (r *Ranges) Bytes() int {
-	return 28*(cap(r.Units)+cap(r.scratch)) + 4*(cap(r.unitOf)+cap(r.remap))
+	return 28*(cap(r.Units)+cap(r.scratch)) + 4*(cap(r.unitOf)+cap(r.remap)+cap(r.carrier.cuts)) + 8*cap(r.carrier.words) +
+		128*cap(r.carrier.held) + 8*cap(r.carrier.syms)
 }
