@@ -16,17 +16,19 @@ import (
 
 // Result is what a compile reports beside the package.
 type Result struct {
-	Name    string           `json:"name"`
-	Target  string           `json:"target"`
-	Bytes   int64            `json:"package_bytes"`
-	Insts   int              `json:"instructions"` // entering the plane
-	Tile    tile.Stats       `json:"tile"`
-	PSUM    memalloc.Metrics `json:"-"`
-	SB      memalloc.Metrics `json:"-"`
-	DRAM    memalloc.Metrics `json:"-"`
-	Timing  []PassTiming     `json:"passes"`
-	Elapsed time.Duration    `json:"ns"`
-	Plane   time.Duration    `json:"plane_ns"` // from the module to the package
+	Name   string           `json:"name"`
+	Target string           `json:"target"`
+	Bytes  int64            `json:"package_bytes"`
+	Insts  int              `json:"instructions"` // entering the plane
+	Tile   tile.Stats       `json:"tile"`
+	PSUM   memalloc.Metrics `json:"-"`
+	SB     memalloc.Metrics `json:"-"`
+	HBM    HBM              `json:"-"`
+	// DRAM is by address space.
+	DRAM    [ir.NumAddrSpaces]memalloc.Metrics `json:"-"`
+	Timing  []PassTiming                       `json:"passes"`
+	Elapsed time.Duration                      `json:"ns"`
+	Plane   time.Duration                      `json:"plane_ns"` // from the module to the package
 }
 
 // Compile runs the passes that the options select on a program and writes the package to out. A module that came as such
@@ -42,7 +44,7 @@ func (w *Worker) Compile(ctx context.Context, p *Program, opt *Options, out io.W
 	res := &Result{Name: p.Name, Target: gen.Name}
 	defer func() {
 		res.Timing, res.Elapsed = w.Timing, time.Since(start)
-		res.PSUM, res.SB, res.DRAM = w.reports.psum, w.reports.sb, w.reports.dram
+		res.PSUM, res.SB, res.DRAM, res.HBM = w.reports.psum, w.reports.sb, w.reports.dram, w.reports.hbm
 	}()
 	if err := w.begin(p, res); err != nil {
 		return res, err

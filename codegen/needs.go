@@ -14,23 +14,27 @@ const late = ir.FuncHasDeps | ir.FuncScheduled | ir.FuncGroupsLegal | ir.FuncQue
 type step struct{ needs, voids ir.FuncFlag }
 
 var steps = map[string]step{
-	"lower_select":                    {voids: late},
-	"dead_code_elim_o0":               {voids: late},
-	"psum_legalization":               {voids: late | ir.FuncPsumPlaced},
-	"runtime_memory_reservation":      {voids: late | ir.FuncSBPlaced},
-	"coloring_allocator_psum":         {voids: late | ir.FuncSBPlaced | ir.FuncDRAMPlaced}, // it spills into both
-	"address_rotation_psum":           {needs: ir.FuncPsumPlaced, voids: late},
-	"coloring_allocator_sb":           {needs: ir.FuncPsumPlaced, voids: late | ir.FuncDRAMPlaced},
-	"address_rotation_sb":             {needs: ir.FuncSBPlaced, voids: late},
-	"coloring_allocator_dram":         {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced, voids: late},
-	"hbm_usage":                       {needs: ir.FuncDRAMPlaced},
-	"build_fdeps":                     {needs: placed, voids: late},
-	"post_sched":                      {needs: placed | ir.FuncHasDeps, voids: ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced},
-	"legalize_mm_accumulation_groups": {needs: placed | ir.FuncHasDeps},
-	"alloc_queues":                    {needs: placed | ir.FuncHasDeps, voids: ir.FuncSynced},
-	"lower_act":                       {voids: ir.FuncSynced},
-	"lower_sync":                      {needs: placed | ir.FuncHasDeps | ir.FuncQueued},
-	"codegen":                         {needs: placed | ir.FuncHasDeps | ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced},
+	"lower_select":                            {voids: late},
+	"dead_code_elim_o0":                       {voids: late},
+	"psum_legalization":                       {voids: late | ir.FuncPsumPlaced},
+	"runtime_memory_reservation":              {voids: late | ir.FuncSBPlaced},
+	"coloring_allocator_psum":                 {voids: late | ir.FuncSBPlaced | ir.FuncDRAMPlaced}, // it spills into both
+	"address_rotation_psum":                   {needs: ir.FuncPsumPlaced, voids: late},
+	"coloring_allocator_sb":                   {needs: ir.FuncPsumPlaced, voids: late | ir.FuncDRAMPlaced},
+	"address_rotation_sb":                     {needs: ir.FuncSBPlaced, voids: late},
+	"coloring_allocator_dram":                 {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced, voids: late},
+	"coloring_allocator_dram_shared":          {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced, voids: late},
+	"coloring_allocator_dram_debug":           {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced, voids: late},
+	"coloring_allocator_dram_post_lnk":        {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced}, // they void what is late if they find
+	"coloring_allocator_dram_shared_post_lnk": {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced}, // anything to place
+	"hbm_usage":                               {needs: ir.FuncDRAMPlaced},
+	"build_fdeps":                             {needs: placed, voids: late},
+	"post_sched":                              {needs: placed | ir.FuncHasDeps, voids: ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced},
+	"legalize_mm_accumulation_groups":         {needs: placed | ir.FuncHasDeps},
+	"alloc_queues":                            {needs: placed | ir.FuncHasDeps, voids: ir.FuncSynced},
+	"lower_act":                               {voids: ir.FuncSynced},
+	"lower_sync":                              {needs: placed | ir.FuncHasDeps | ir.FuncQueued},
+	"codegen":                                 {needs: placed | ir.FuncHasDeps | ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced},
 }
 
 const placed = ir.FuncPsumPlaced | ir.FuncSBPlaced | ir.FuncDRAMPlaced
@@ -45,6 +49,28 @@ var givers = [...]struct {
 	{ir.FuncGroupsLegal, "legalize_mm_accumulation_groups"}, {ir.FuncQueued, "alloc_queues"}, {ir.FuncSynced, "lower_sync"},
 }
 
+// dramGivers are the passes that place the address spaces of DRAM.
+var dramGivers = [ir.NumAddrSpaces]string{"coloring_allocator_dram", "coloring_allocator_dram_shared", "coloring_allocator_dram_debug"}
+
+// giver is the pass that would make a flag of f true: of DRAM that of the first tensor without an address.
+func (w *Worker) giver(f ir.Func, flag ir.FuncFlag, pass string) string {
+	if flag != ir.FuncDRAMPlaced {
+		return pass
+	}
+	for _, s := range w.m.SetsOf(f) {
+		r := w.m.Sets.At(s)
+		if r.Count == 0 || w.m.Locs.At(r.First).Space != target.SpaceDRAM || r.Kind != ir.KindInternal && r.Kind != ir.KindInternalInterface {
+			continue
+		}
+		for k := range r.Count {
+			if w.m.Locs.At(r.First+ir.Loc(k)).Flags&ir.LocAllocated == 0 {
+				return dramGivers[r.Addr]
+			}
+		}
+	}
+	return pass
+}
+
 // ready refuses to run a pass on a module that lacks what it builds on, by the name of the pass that is missing, and takes
 // back what will not be true afterwards.
 func (w *Worker) ready(p *Pass) error {
@@ -54,7 +80,7 @@ func (w *Worker) ready(p *Pass) error {
 		for _, g := range givers {
 			if s.needs&g.flag&^r.Flags != 0 {
 				return target.Errorf(target.User, "%s needs %s to have run on function %s, after every pass that undoes it; it is not among the selected passes before, and the program does not carry its result (--dry-run prints the selection)",
-					p.Name, g.pass, w.m.Names.String(r.Name))
+					p.Name, w.giver(f, g.flag, g.pass), w.m.Names.String(r.Name))
 			}
 		}
 		if p.Name == "codegen" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/ir/tile"
+	"github.com/rosmar-compiler/rosmar/memalloc"
 	"github.com/rosmar-compiler/rosmar/regalloc"
 )
 
@@ -29,7 +30,13 @@ type Options struct {
 	TileLevel       int // data reuse of products: 0 loads operands at use, 1 keeps rows, 2 keeps blocks
 	MaxInstructions int64
 	NumSemaphores   int // ring length of a queue set
+	AllreduceMiB    int // DRAM for operands of collectives; 0 is DefaultAllreduceMiB, -1 what they add up to
 	Watchdog        time.Duration
+
+	// Gates of the level's list.
+	NoDRAMAllocation bool // without coloring_allocator_dram
+	NoDRAMRotation   bool // without address_rotation_dram
+	NoHBMCheck       bool // hbm_usage warns and does not refuse
 
 	// Checking and looking.
 	Verify        bool // the verifier after every pass that changes the module
@@ -52,6 +59,7 @@ const (
 	DefaultTileLevel       = 2
 	DefaultMaxInstructions = 4_000_000
 	DefaultNumSemaphores   = 16
+	DefaultAllreduceMiB    = memalloc.DefaultAllreduceMiB
 	DefaultWatchdog        = 2700 * time.Second
 )
 
@@ -61,7 +69,7 @@ var tileLevels = [...]tile.Level{tile.L0, tile.L1, tile.L2}
 func NewOptions() Options {
 	return Options{
 		Target: DefaultTarget, OptLevel: -1, MaxInstructions: DefaultMaxInstructions, NumSemaphores: DefaultNumSemaphores,
-		Watchdog: DefaultWatchdog, Compressed: true, TileLevel: DefaultTileLevel,
+		Watchdog: DefaultWatchdog, Compressed: true, TileLevel: DefaultTileLevel, AllreduceMiB: DefaultAllreduceMiB,
 	}
 }
 
@@ -112,7 +120,17 @@ func (o *Options) resolve(own *target.Generation) (*target.Generation, []string,
 	if o.NumSemaphores < 1 || o.NumSemaphores > 16 {
 		return nil, nil, target.Errorf(target.User, "--num-semaphores-per-queue %d: a queue set's ring has 1 to 16", o.NumSemaphores)
 	}
+	if o.AllreduceMiB < -1 || int64(o.AllreduceMiB)<<20 > g.HBMBytes() {
+		return nil, nil, target.Errorf(target.User, "--allreduce-buffer-size %d: -1, or MiB up to the window of %s, %d GiB", o.AllreduceMiB, g.Name, g.HBMGiB)
+	}
 	return g, names, nil
+}
+
+// gated is the list of a level without the passes that flags switch off.
+func (o *Options) gated(plane []string) []string {
+	return slices.DeleteFunc(slices.Clone(plane), func(n string) bool {
+		return o.NoDRAMAllocation && n == "coloring_allocator_dram" || o.NoDRAMRotation && n == "address_rotation_dram"
+	})
 }
 
 // Check finds what is wrong with the options themselves, before any input is read.
@@ -147,7 +165,7 @@ func (o *Options) passes() ([]string, error) {
 	if len(names) == 0 {
 		switch o.OptLevel {
 		case -1, DefaultOptLevel:
-			names = plane2
+			names = o.gated(plane2)
 		default:
 			return nil, target.NotSupported("optlevel", "--optlevel=%d: only the plane of level 2 is built; leave the flag out or give 2", o.OptLevel)
 		}

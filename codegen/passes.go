@@ -6,9 +6,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/ir/verify"
-	"github.com/rosmar-compiler/rosmar/memalloc"
 	"github.com/rosmar-compiler/rosmar/memalloc/legalize"
-	"github.com/rosmar-compiler/rosmar/memalloc/rotate"
 	"github.com/rosmar-compiler/rosmar/ssa/deps"
 	"github.com/rosmar-compiler/rosmar/ssa/opt"
 	"github.com/rosmar-compiler/rosmar/ssa/sched"
@@ -33,11 +31,15 @@ var registry = []Pass{
 	{"birverifier", false, verifyModule, "reject instructions that the target cannot execute"},
 	{"build_fdeps", true, buildDeps, "flow, anti and output dependences from the bytes that instructions touch"},
 	{"codegen", true, emit, "encode the engine streams and descriptors and write the package"},
-	{"coloring_allocator_dram", true, colourDRAM, "place Internal DRAM tensors by live interval, first fit on pages"},
-	{"coloring_allocator_psum", true, colourPSUM, "colour PSUM banks, spilling to a fixpoint"},
-	{"coloring_allocator_sb", true, colourSB, "colour SBUF rectangles, spilling to a fixpoint"},
+	{"coloring_allocator_dram", true, colouring("coloring_allocator_dram"), "place Internal DRAM tensors by live interval, first fit on pages"},
+	{"coloring_allocator_dram_debug", true, colouring("coloring_allocator_dram_debug"), "place debug tensors in DRAM above those of the program"},
+	{"coloring_allocator_dram_post_lnk", true, colouring("coloring_allocator_dram_post_lnk"), "place what linking added to DRAM above what has an address"},
+	{"coloring_allocator_dram_shared", true, colouring("coloring_allocator_dram_shared"), "place DRAM tensors that several cores see, above those of one"},
+	{"coloring_allocator_dram_shared_post_lnk", true, colouring("coloring_allocator_dram_shared_post_lnk"), "the same for what linking added"},
+	{"coloring_allocator_psum", true, colouring("coloring_allocator_psum"), "colour PSUM banks, spilling to a fixpoint"},
+	{"coloring_allocator_sb", true, colouring("coloring_allocator_sb"), "colour SBUF rectangles, spilling to a fixpoint"},
 	{"dead_code_elim_o0", true, deadCode, "drop instructions whose results nothing reads"},
-	{"hbm_usage", false, hbmUsage, "add up weights, IO and intermediates against the HBM window"},
+	{"hbm_usage", false, hbmUsage, "add up weights, IO, intermediates and descriptors against the HBM window"},
 	{"legalize_mm_accumulation_groups", true, legalizeGroups, "final START, STOP and ACCUMULATE flags of matmul groups"},
 	{"lower_act", true, lowerAct, "load activation tables where the function changes set"},
 	{"lower_select", true, lowerSelect, "turn selects into a copy and a predicated copy"},
@@ -78,104 +80,6 @@ func legalizePSUM(w *Worker) error {
 		w.Count("widened", int64(n))
 		return err
 	})
-}
-
-func reserve(w *Worker) error {
-	return w.eachFunc(func(f ir.Func) error { memalloc.Reserve(w.m, f, w.memOptions()); return nil })
-}
-
-func colourPSUM(w *Worker) error {
-	return w.eachFunc(func(f ir.Func) (err error) {
-		w.reports.psum, err = memalloc.PSUM(w.m, f, &w.alloc, w.memOptions())
-		if err == nil {
-			w.m.Funcs.At(f).Flags |= ir.FuncPsumPlaced
-			w.countAlloc(&w.reports.psum)
-		}
-		return err
-	})
-}
-
-func colourSB(w *Worker) error {
-	return w.eachFunc(func(f ir.Func) (err error) {
-		w.reports.sb, err = memalloc.SB(w.m, f, &w.alloc, w.memOptions())
-		if err == nil {
-			w.m.Funcs.At(f).Flags |= ir.FuncSBPlaced
-			w.countAlloc(&w.reports.sb)
-		}
-		return err
-	})
-}
-
-func colourDRAM(w *Worker) error {
-	return w.eachFunc(func(f ir.Func) (err error) {
-		w.reports.dram, err = memalloc.DRAM(w.m, f, &w.alloc, w.memOptions())
-		if err == nil {
-			w.m.Funcs.At(f).Flags |= ir.FuncDRAMPlaced
-			w.countAlloc(&w.reports.dram)
-		}
-		return err
-	})
-}
-
-func rotatePSUM(w *Worker) error {
-	return w.eachFunc(func(f ir.Func) error {
-		w.countMoved(rotate.PSUM(w.m, f, &w.rotate, &w.alloc, w.memOptions()))
-		return nil
-	})
-}
-
-func rotateSB(w *Worker) error {
-	return w.eachFunc(func(f ir.Func) error {
-		w.countMoved(rotate.SB(w.m, f, &w.rotate, &w.alloc, w.memOptions()))
-		return nil
-	})
-}
-
-func (w *Worker) countMoved(st rotate.Stats) {
-	w.Count("placed", int64(st.Units))
-	w.Count("moved", int64(st.Moved))
-}
-
-func (w *Worker) countAlloc(r *memalloc.Metrics) {
-	w.Count("placed", int64(r.Nodes))
-	w.Count("rounds", int64(r.Iterations))
-	w.Count("spilled", int64(r.Spilled))
-	w.Count("spilled_bytes", r.SpilledBytes)
-	w.Count("high_water", r.HighWater)
-}
-
-// hbmUsage holds constants, IO and intermediates against the window of one core.
-func hbmUsage(w *Worker) error {
-	total, between := int64(0), int64(0)
-	var largest ir.Loc
-	var size int64
-	for l, r := range w.m.Locs.All() {
-		if r.Space != target.SpaceDRAM {
-			continue
-		}
-		n := r.Bytes * int64(r.Parts)
-		if kind := w.m.Sets.At(r.Set).Kind; kind == ir.KindInternal || kind == ir.KindInternalInterface {
-			if r.Flags&ir.LocAllocated != 0 {
-				between = max(between, r.Addr+n)
-			}
-			continue
-		}
-		total += n
-		if n > size {
-			largest, size = l, n
-		}
-	}
-	total += between
-	limit := w.gen.HBMBytes()
-	if w.opt.HBMGiB > 0 {
-		limit = int64(w.opt.HBMGiB) << 30
-	}
-	w.Count("hbm_bytes", total)
-	if total > limit {
-		return target.Errorf(target.Limit, "the program needs %d bytes of HBM, %d of them intermediates; the window of %s is %d (largest tensor %s, %d bytes); split the model or use a target with more",
-			total, between, w.gen.Name, limit, w.m.LocName(largest), size)
-	}
-	return nil
 }
 
 func buildDeps(w *Worker) error {

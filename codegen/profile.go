@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/memalloc"
 )
 
@@ -69,8 +70,12 @@ func allocators(r *Result) []allocatorRow {
 	for _, m := range []struct {
 		space string
 		*memalloc.Metrics
-	}{{"PSUM banks", &r.PSUM}, {"SBUF bytes a partition", &r.SB}, {"DRAM bytes", &r.DRAM}} {
-		if m.Iterations == 0 {
+		optional bool
+	}{
+		{"PSUM banks", &r.PSUM, false}, {"SBUF bytes a partition", &r.SB, false}, {"DRAM bytes", &r.DRAM[ir.AddrLocal], false},
+		{"shared DRAM bytes", &r.DRAM[ir.AddrShared], true}, {"debug DRAM bytes", &r.DRAM[ir.AddrDebug], true},
+	} {
+		if m.Iterations == 0 || m.optional && m.Nodes == 0 {
 			continue
 		}
 		rows = append(rows, allocatorRow{m.space, m.Nodes, m.Iterations, m.Spilled, m.SpilledBytes, m.Reloads, m.Saves, m.HighWater, m.Capacity, m.Utilisation})

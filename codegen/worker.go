@@ -59,11 +59,6 @@ type Worker struct {
 	want    [][]byte // outputs of the simulation before the first pass
 }
 
-// memReports are the figures of the three allocators.
-type memReports struct {
-	psum, sb, dram memalloc.Metrics
-}
-
 func (w *Worker) instCount() int {
 	if w.m == nil {
 		return 0
@@ -94,6 +89,7 @@ func (w *Worker) Report(r *arena.Report) {
 func (w *Worker) memOptions() memalloc.Options {
 	return memalloc.Options{
 		SBBytes: int64(w.opt.SBBytes), PsumBanks: w.opt.PSUMBanks, HBMBytes: int64(w.opt.HBMGiB) << 30, Watchdog: w.opt.Watchdog,
+		AllreduceMiB: w.opt.AllreduceMiB,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/regalloc"
 	"github.com/rosmar-compiler/rosmar/ssa"
 )
 
@@ -29,8 +30,25 @@ type span struct {
 func (c *checker) sweep(units []ssa.Unit, start func(i int) error, end func(i int)) error {
 	c.events = c.events[:0]
 	for i := range units {
-		c.events = append(c.events, uint64(units[i].Start)<<33|1<<32|uint64(i), uint64(units[i].End)<<33|uint64(i))
+		c.event(units[i].Start, units[i].End, uint32(i))
 	}
+	return c.run(start, end)
+}
+
+// sweepSegs is sweep by live segments.
+func (c *checker) sweepSegs(segs []regalloc.Seg, start func(i int) error, end func(i int)) error {
+	c.events = c.events[:0]
+	for _, s := range segs {
+		c.event(s.Start, s.End, s.Node)
+	}
+	return c.run(start, end)
+}
+
+func (c *checker) event(from, to ssa.Point, i uint32) {
+	c.events = append(c.events, uint64(from)<<33|1<<32|uint64(i), uint64(to)<<33|uint64(i))
+}
+
+func (c *checker) run(start func(i int) error, end func(i int)) error {
 	slices.Sort(c.events)
 	for _, e := range c.events {
 		i := int(uint32(e))
@@ -152,20 +170,17 @@ func (c *checker) banks(m *ir.Module, units []ssa.Unit, b *banks) error {
 }
 
 // pages checks DRAM placements: on a page, in the window, clear of each other. What is live lies in a list by address, in which
-// only the two neighbours of a newcomer can touch it.
+// only the two neighbours of a newcomer can touch it. It goes by live segments, of which a unit may have several.
 func (c *checker) pages(m *ir.Module, units []ssa.Unit, g *pages, window int64) error {
 	c.list, c.placed = c.list[:0], c.placed[:0]
 	find := func(lo int64) int {
 		k, _ := slices.BinarySearchFunc(c.list, lo, func(s span, lo int64) int { return cmp.Compare(s.lo, lo) })
 		return k
 	}
-	return c.sweep(units, func(i int) error {
-		if g.leader[i] != uint32(i) {
-			return nil
-		}
+	return c.sweepSegs(g.own, func(i int) error {
 		lo, hi := g.addr[i], g.addr[i]+g.size[i]
 		fixed := units[i].Flags&ssa.Placed != 0
-		if lo < 0 || hi > window || lo%pageBytes != 0 && !fixed {
+		if lo < 0 || hi > window && !fixed || lo%pageBytes != 0 && !fixed {
 			return clashError(m, units, i, "is off its page or leaves the window")
 		}
 		k := find(lo)
@@ -184,9 +199,6 @@ func (c *checker) pages(m *ir.Module, units []ssa.Unit, g *pages, window int64) 
 		c.list = slices.Insert(c.list, k, span{lo, hi, uint32(i)})
 		return nil
 	}, func(i int) {
-		if g.leader[i] != uint32(i) {
-			return
-		}
 		if units[i].Flags&ssa.Placed != 0 {
 			c.forget(i)
 			return

@@ -6,7 +6,9 @@
 //	Reserve(m, f)                the runtime's strip of SBUF, as a placed location
 //	PSUM(m, f, ws, opt)          banks                                               psum.go, spill_psum.go
 //	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, rects.go, spill.go, remat.go
-//	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go
+//	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go, lifetime.go, collective.go
+//
+// Passes reach them by name through the registrations of the one colouring driver, registration.go.
 //
 // PSUM and SB are regalloc's coloring with a geometry each. A round numbers the units, colors them, and either commits or
 // inserts spill code and starts over. DRAM is first fit over an interval index.

@@ -2,9 +2,7 @@ package memalloc
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -16,7 +14,8 @@ import (
 // pageBytes is the alignment of every DRAM placement, and what every size is rounded up to.
 const pageBytes = 4096
 
-// pages is the geometry of DRAM: byte ranges above a floor.
+// pages is the geometry of DRAM: byte ranges above a floor. Members of a must-alias are one node under their leader, the unit
+// with the smallest number.
 type pages struct {
 	index regalloc.Index
 	addr  []int64 // by unit, -1 unplaced
@@ -26,87 +25,89 @@ type pages struct {
 	busy  []span
 
 	leader []uint32 // by unit: the unit whose place it shares by a must-alias; itself else
-	segs   []regalloc.Seg
-	segPos []uint32
+	joined []bool   // by unit: a leader with members
+	marks  []dramMark
+	own    []regalloc.Seg // live segments of leaders, those of one together, ascending
+	first  []uint32       // by unit: its segments are own[first[i]:first[i+1]]
+	segs   []regalloc.Seg // the same in order of start, which the index borrows
+	cover  []span
 }
 
-// DRAM places the Internal sets of the function in one address space, first fit: sets that are not live together share bytes.
-// Larger ones go first, of equal size the longer lived, then the earlier. It sets FuncDRAMPlaced. Errors: User for undefined
-// uses; Limit when a placement ends beyond the window.
+// dramMark is what the accesses of a unit make of it.
+type dramMark uint8
+
+const (
+	markKept       dramMark = 1 << iota // live over the whole function
+	markCollective                      // an operand of a collective
+)
+
+// internal reports the kinds of DRAM tensors that the allocator places.
+func internal(k ir.TensorKind) bool { return k == ir.KindInternal || k == ir.KindInternalInterface }
+
+// DRAM places the Internal and InternalInterface sets of the function in one address space, first fit: sets that are not live
+// together share bytes. Operands of collectives go first, in a region of their own; of the rest larger ones first, of equal size
+// the longer lived, then the earlier. What has an address keeps it, and everything else goes above all that has one, so that a
+// second call, for another address space or after linking, adds to the first. There is nothing to do, and no error, when
+// nothing lacks an address.
+//
+// It sets FuncDRAMPlaced once no address space has tensors left to place. Errors: User for undefined uses; Limit for a tensor
+// that would end beyond the window, or a collective's that does not fit in its region.
 func DRAM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 	window := opt.window(m.Gen)
 	mt := Metrics{Space: target.SpaceDRAM, Capacity: window, Iterations: 1}
-	var err error
+	floor, todo, others, err := dramFloor(m, f, opt.AddrSpace, window)
+	if err != nil {
+		return mt, err
+	}
+	defer func() {
+		if err == nil && others == 0 {
+			m.Funcs.At(f).Flags |= ir.FuncDRAMPlaced
+		}
+	}()
+	if todo == 0 {
+		dramTotals(m, f, opt.AddrSpace, &mt)
+		return mt, nil
+	}
 	if mt.Unused, err = ws.linearise(m, f, &opt); err != nil {
 		return mt, err
 	}
 	space := opt.AddrSpace
-	ws.ranges.Build(m, &ws.lin, target.SpaceDRAM, ssa.BySlot, func(s *ir.SetRow) bool {
-		return (s.Kind == ir.KindInternal || s.Kind == ir.KindInternalInterface) && s.Addr == space
-	})
+	ws.ranges.Build(m, &ws.lin, target.SpaceDRAM, ssa.BySlot, func(s *ir.SetRow) bool { return internal(s.Kind) && s.Addr == space })
 	units := ws.ranges.Units
 	g := &ws.dram
 	g.addr, g.size = arena.Resized(g.addr, len(units)), arena.Resized(g.size, len(units))
-	floor := int64(0)
 	for i := range units {
 		l := m.Locs.At(units[i].First)
-		if l.Bytes < 0 || int64(l.Parts) > 0 && l.Bytes > (1<<62)/int64(l.Parts) {
-			return mt, target.Errorf(target.Limit, "%s: %d × %d bytes overflow", m.LocName(units[i].First), l.Parts, l.Bytes)
-		}
-		g.addr[i], g.size[i] = -1, roundPage(max(1, l.Bytes*int64(max(1, l.Parts))))
+		g.addr[i], g.size[i] = -1, roundPage(max(1, dramBytes(l)))
 		if units[i].Flags&ssa.Placed != 0 {
 			g.addr[i] = l.Addr
-			floor = max(floor, roundPage(l.Addr+l.Bytes*int64(max(1, l.Parts))))
 		}
 	}
-	g.alias(m, &ws.ranges)
-	// Everything placed lies below the floor, so only what is placed here can be in the way.
+	mt.Nodes = len(units)
+	g.lifetimes(m, ws)
+	mt.PeakBytes, mt.PeakInst = ws.dramPeak()
+	mt.PeakDemand = 100 * float64(mt.PeakBytes) / float64(window)
+	// Everything that has an address lies below the floor, so only what is placed here can be in the way.
 	g.index.Build(g.segs)
-	g.order = g.order[:0]
-	for i := range units {
-		if g.leader[i] == uint32(i) && g.addr[i] < 0 {
-			g.order = append(g.order, uint32(i))
-		}
+	g.sort()
+	var rest []uint32
+	if floor, rest, err = ws.placeCollectives(m, f, floor, &opt, &mt); err != nil {
+		return mt, err
 	}
-	slices.SortFunc(g.order, func(a, b uint32) int {
-		x, y := g.segs[g.segPos[a]], g.segs[g.segPos[b]]
-		return cmp.Or(cmp.Compare(g.size[b], g.size[a]), cmp.Compare(y.End-y.Start, x.End-x.Start), cmp.Compare(a, b))
-	})
-	for _, i := range g.order {
-		s := g.segs[g.segPos[i]]
-		g.hits = g.index.Append(g.hits[:0], s.Start, s.End)
-		g.busy = g.busy[:0]
-		for _, h := range g.hits {
-			if o := g.segs[h].Node; o != i && g.addr[o] >= floor {
-				g.busy = append(g.busy, span{g.addr[o], g.addr[o] + g.size[o], o})
-			}
-		}
+	for _, i := range rest {
+		g.obstacles(i, floor)
 		mt.Edges += len(g.busy)
-		slices.SortFunc(g.busy, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
 		at := firstGap(g.busy, floor, g.size[i])
+		if at > window-g.size[i] {
+			err = ws.dramOverflow(m, &mt, i, at, floor)
+			return mt, err
+		}
 		g.addr[i] = at
-		mt.HighWater = max(mt.HighWater, at+g.size[i])
 	}
 	for i := range units {
 		g.addr[i] = g.addr[g.leader[i]]
 	}
-	mt.HighWater = max(mt.HighWater, floor)
-	mt.Nodes = len(units)
-	peak, at := ws.live.peak(units, ws.lin.Points(), func(i int) int64 {
-		if g.leader[i] != uint32(i) {
-			return 0
-		}
-		return g.size[i]
-	})
-	mt.PeakDemand = 100 * float64(peak) / float64(window)
-	mt.Utilisation = 100 * float64(mt.HighWater) / float64(max(1, window))
-	if int(at) < ws.lin.Points() {
-		mt.PeakInst = ws.lin.Insts[at]
-	}
-	if mt.HighWater > window {
-		return mt, ws.dramOverflow(m, &mt, at)
-	}
-	if err := ws.check.pages(m, units, g, window); err != nil {
+	if err = ws.check.pages(m, units, g, window); err != nil {
 		return mt, err
 	}
 	for i := range units {
@@ -119,11 +120,114 @@ func DRAM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 			l.Flags |= ir.LocAllocated
 		}
 	}
-	m.Funcs.At(f).Flags |= ir.FuncDRAMPlaced
+	mt.Placed = todo
+	dramTotals(m, f, opt.AddrSpace, &mt)
 	return mt, nil
 }
 
+// dramBytes is the size of a DRAM location.
+func dramBytes(l *ir.LocRow) int64 { return l.Bytes * int64(max(1, l.Parts)) }
+
+// hasAddress reports a location whose address the allocators take as given.
+func hasAddress(l *ir.LocRow) bool {
+	return l.Flags&(ir.LocAllocated|ir.LocUserAllocated|ir.LocPinned|ir.LocReserved) != 0
+}
+
+// dramFloor is the end of all that has an address, in whatever address space: on one core they are stretches of one memory. todo
+// counts the locations of the space that have none, others those of other spaces.
+func dramFloor(m *ir.Module, f ir.Func, space ir.AddrSpace, window int64) (floor int64, todo, others int, err error) {
+	for _, s := range m.SetsOf(f) {
+		r := m.Sets.At(s)
+		if !internal(r.Kind) || r.Count == 0 || m.Locs.At(r.First).Space != target.SpaceDRAM {
+			continue
+		}
+		for k := range r.Count {
+			at := r.First + ir.Loc(k)
+			l := m.Locs.At(at)
+			if l.Bytes < 0 || l.Parts > 0 && l.Bytes > (1<<62)/int64(l.Parts) {
+				return 0, 0, 0, target.Errorf(target.Limit, "DRAM overflow: %s of %d × %d bytes; its size is beyond 64 bits", m.LocName(at), l.Parts, l.Bytes)
+			}
+			switch {
+			case hasAddress(l):
+				if l.Addr < 0 || l.Addr > window-dramBytes(l) {
+					return 0, 0, 0, target.Errorf(target.Limit, "%s is placed at bytes %d to %d of DRAM, whose window is %d; move it, or give a wider window (--hbm-gib)",
+						m.LocName(at), l.Addr, l.Addr+dramBytes(l)-1, window)
+				}
+				floor = max(floor, roundPage(l.Addr+dramBytes(l)))
+			case r.Addr == space:
+				todo++
+			default:
+				others++
+			}
+		}
+	}
+	return floor, todo, others, nil
+}
+
+// dramTotals sums up what stands in the address space after placement.
+func dramTotals(m *ir.Module, f ir.Func, space ir.AddrSpace, mt *Metrics) {
+	n := 0
+	for _, s := range m.SetsOf(f) {
+		r := m.Sets.At(s)
+		if !internal(r.Kind) || r.Addr != space || r.Count == 0 || m.Locs.At(r.First).Space != target.SpaceDRAM {
+			continue
+		}
+		for k := range r.Count {
+			l := m.Locs.At(r.First + ir.Loc(k))
+			size := dramBytes(l)
+			mt.HighWater = max(mt.HighWater, roundPage(l.Addr+size))
+			mt.Total += roundPage(size)
+			if r.Flags&ir.SetSpillHome != 0 {
+				mt.HomeBytes += size
+				mt.HomeAligned += roundPage(size)
+			}
+		}
+		n += int(r.Count)
+	}
+	mt.Nodes = max(mt.Nodes, n)
+	mt.Utilisation = 100 * float64(mt.HighWater) / float64(max(1, mt.Capacity))
+}
+
 func roundPage(n int64) int64 { return (n + pageBytes - 1) &^ (pageBytes - 1) }
+
+// sort lists the leaders that lack a place in the order in which they get one.
+func (g *pages) sort() {
+	g.order = g.order[:0]
+	for i := range g.leader {
+		if g.leader[i] == uint32(i) && g.addr[i] < 0 {
+			g.order = append(g.order, uint32(i))
+		}
+	}
+	slices.SortFunc(g.order, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(g.marks[b]&markCollective, g.marks[a]&markCollective), cmp.Compare(g.size[b], g.size[a]),
+			cmp.Compare(g.length(b), g.length(a)), cmp.Compare(a, b))
+	})
+}
+
+// segments are the live segments of a leader.
+func (g *pages) segments(i uint32) []regalloc.Seg { return g.own[g.first[i]:g.first[i+1]] }
+
+// length is how many points a leader is live for.
+func (g *pages) length(i uint32) (n uint32) {
+	for _, s := range g.segments(i) {
+		n += s.End - s.Start
+	}
+	return n
+}
+
+// obstacles lists the bytes from floor on that units hold while unit i is live, by address.
+func (g *pages) obstacles(i uint32, floor int64) {
+	g.busy = g.busy[:0]
+	for _, s := range g.segments(i) {
+		g.hits = g.index.Append(g.hits[:0], s.Start, s.End)
+		for _, h := range g.hits {
+			if o := g.segs[h].Node; o != i && g.addr[o] >= floor {
+				g.busy = append(g.busy, span{g.addr[o], g.addr[o] + g.size[o], o})
+			}
+		}
+	}
+	slices.SortFunc(g.busy, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
+}
 
 // firstGap is the lowest address from floor on where size bytes fit between the busy ranges, which come by start. A tensor of a
 // page or less does not straddle a page boundary.
@@ -144,58 +248,4 @@ func fitPage(lo, size int64) int64 {
 		return lo
 	}
 	return roundPage(lo)
-}
-
-// alias joins units whose bytes are the same by a must-alias: the leader takes the largest size and the union of the live
-// ranges, and a placed member gives its place to all.
-func (g *pages) alias(m *ir.Module, r *ssa.Ranges) {
-	n := len(r.Units)
-	g.leader = arena.Resized(g.leader, n)
-	for i := range g.leader {
-		g.leader[i] = uint32(i)
-	}
-	find := func(x uint32) uint32 {
-		for g.leader[x] != x {
-			g.leader[x] = g.leader[g.leader[x]]
-			x = g.leader[x]
-		}
-		return x
-	}
-	for _, a := range m.AliasRows() {
-		x, y := r.UnitOf(a.A), r.UnitOf(a.B)
-		if a.Kind != ir.AliasMust || x == ssa.NoUnit || y == ssa.NoUnit {
-			continue
-		}
-		if x, y = find(x), find(y); x != y {
-			lo, hi := min(x, y), max(x, y)
-			g.leader[hi] = lo
-			g.size[lo] = max(g.size[lo], g.size[hi])
-			if g.addr[lo] < 0 {
-				g.addr[lo] = g.addr[hi]
-			}
-			u, v := &r.Units[lo], &r.Units[hi]
-			u.Start, u.End = min(u.Start, v.Start), max(u.End, v.End)
-		}
-	}
-	g.segs, g.segPos = g.segs[:0], arena.Resized(g.segPos, n)
-	for i := range n {
-		g.leader[i] = find(uint32(i))
-		if g.leader[i] == uint32(i) {
-			g.segPos[i] = uint32(len(g.segs))
-			g.segs = append(g.segs, regalloc.Seg{Start: r.Units[i].Start, End: r.Units[i].End, Node: uint32(i)})
-		}
-	}
-}
-
-// dramOverflow names what lies in the window at the worst point.
-func (ws *Workspace) dramOverflow(m *ir.Module, mt *Metrics, at ssa.Point) error {
-	var b strings.Builder
-	for k, i := range ws.live.largest(ws.ranges.Units, at, 5, func(i int) int64 { return ws.dram.size[i] }) {
-		if k > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s %d", m.LocName(ws.ranges.Units[i].First), ws.dram.size[i])
-	}
-	return target.Errorf(target.Limit, "DRAM overflow: intermediates end at byte %d of a window of %d; live at %s, largest first: %s; split the model or widen --hbm-gib",
-		mt.HighWater, mt.Capacity, m.InstName(mt.PeakInst), b.String())
 }

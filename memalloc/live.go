@@ -19,14 +19,15 @@ type liveScan struct {
 	order []uint32
 }
 
-// peak is the largest sum of the weights of the units that are live together, and the first point where it stands.
-func (s *liveScan) peak(units []ssa.Unit, points int, weight func(i int) int64) (sum int64, at ssa.Point) {
+// peak is the largest sum of the weights of the nodes that are live together, and the first point where it stands. weight is
+// asked once a segment.
+func (s *liveScan) peak(segs []regalloc.Seg, points int, weight func(node uint32) int64) (sum int64, at ssa.Point) {
 	s.delta = arena.Resized(s.delta, max(1, points)+1)
 	clear(s.delta)
-	for i := range units {
-		w := weight(i)
-		s.delta[units[i].Start] += w
-		s.delta[units[i].End] -= w
+	for _, x := range segs {
+		w := weight(x.Node)
+		s.delta[x.Start] += w
+		s.delta[x.End] -= w
 	}
 	live := int64(0)
 	for p, d := range s.delta {
@@ -37,17 +38,34 @@ func (s *liveScan) peak(units []ssa.Unit, points int, weight func(i int) int64) 
 	return sum, at
 }
 
-// largest are up to n of the units that are live at a point, the largest first.
-func (s *liveScan) largest(units []ssa.Unit, at ssa.Point, n int, weight func(i int) int64) []uint32 {
-	s.order = s.order[:0]
-	for i := range units {
-		if units[i].Start <= at && at < units[i].End {
-			s.order = append(s.order, uint32(i))
+// within is the largest sum that peak found at a point of the segments, which come in order, and the first such point.
+func (s *liveScan) within(own []regalloc.Seg) (sum int64, at ssa.Point) {
+	sum, at = -1, own[0].Start
+	live := int64(0)
+	for p, d := range s.delta {
+		live += d
+		for len(own) > 0 && own[0].End <= ssa.Point(p) {
+			own = own[1:]
+		}
+		if len(own) == 0 {
+			break
+		}
+		if live > sum && own[0].Start <= ssa.Point(p) {
+			sum, at = live, ssa.Point(p)
 		}
 	}
-	slices.SortFunc(s.order, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(weight(int(b)), weight(int(a))), cmp.Compare(a, b))
-	})
+	return sum, at
+}
+
+// largest are up to n of the nodes that are live at a point, the heaviest first.
+func (s *liveScan) largest(segs []regalloc.Seg, at ssa.Point, n int, weight func(node uint32) int64) []uint32 {
+	s.order = s.order[:0]
+	for _, x := range segs {
+		if x.Start <= at && at < x.End {
+			s.order = append(s.order, x.Node)
+		}
+	}
+	slices.SortFunc(s.order, func(a, b uint32) int { return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b)) })
 	return s.order[:min(n, len(s.order))]
 }
 
@@ -59,42 +77,54 @@ func (ws *Workspace) firstFailure() uint32 {
 	return ws.result.Unplaced[0]
 }
 
-// overflow is the error for a unit that finds no place: its need, the limit, the worst point of its life, and what lies there.
-func (ws *Workspace) overflow(m *ir.Module, mt *Metrics, unit uint32) error {
-	u := &ws.ranges.Units[unit]
-	weight := func(i int) int64 { return m.Locs.At(ws.ranges.Units[i].First).Bytes }
-	unitName, try := "bytes a partition", "plan smaller tiles (--tile-sb-bytes) or give the allocator more bytes (--sb-bytes)"
-	if mt.Space == target.SpacePSUM {
-		weight = func(i int) int64 { return int64(ws.psum.span[i]) }
-		unitName, try = "banks", "give the allocator more banks (--psum-banks) or tile the operator smaller"
-	}
-	// The worst point within the unit's own range.
-	ws.live.peak(ws.ranges.Units, ws.lin.Points(), weight)
-	live, sum, at := int64(0), int64(-1), u.Start
-	for p, d := range ws.live.delta {
-		if live += d; live > sum && ssa.Point(p) >= u.Start && ssa.Point(p) < u.End {
-			sum, at = live, ssa.Point(p)
-		}
-	}
+// overflow is the message for a tensor that finds no place: what it needs of how much, and why it does not get it.
+type overflow struct {
+	space       target.Space
+	loc         ir.Loc
+	need, limit int64
+	what        string // the unit of need and limit
+	why, try    string
+}
+
+// shownLive is how many of the tensors that stand in the way a message names.
+const shownLive = 5
+
+// complain is the error of an overflow: the tensor, its need, the limit, the worst point of its life, and the largest tensors that
+// are live there. own are the tensor's live segments, all those of the memory.
+func (ws *Workspace) complain(m *ir.Module, o *overflow, own, all []regalloc.Seg, weight func(node uint32) int64) error {
+	ws.live.peak(all, ws.lin.Points(), weight)
+	sum, at := ws.live.within(own)
 	var b strings.Builder
-	for k, i := range ws.live.largest(ws.ranges.Units, at, 5, weight) {
+	for k, i := range ws.live.largest(all, at, shownLive, weight) {
 		if k > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s %d", m.LocName(ws.ranges.Units[i].First), weight(int(i)))
+		fmt.Fprintf(&b, "%s %d", m.LocName(ws.ranges.Units[i].First), weight(i))
 	}
 	inst := "none"
 	if int(at) < ws.lin.Points() {
 		inst = m.InstName(ws.lin.Insts[at])
 	}
-	free := mt.Capacity
-	if mt.Space == target.SpaceSB {
-		free -= int64(ws.sb.floor) * granule
-	}
-	why := "and spilling cannot help"
-	if ws.solver.Nodes[unit].Cost != regalloc.Infinite {
-		why = "and spilling is off"
-	}
 	return target.Errorf(target.Limit, "%s overflow: %s needs %d %s of %d, %s; %d are live at %s, the largest of them: %s; %s",
-		mt.Space, m.LocName(u.First), weight(int(unit)), unitName, free, why, sum, inst, b.String(), try)
+		o.space, m.LocName(o.loc), o.need, o.what, o.limit, o.why, sum, inst, b.String(), o.try)
+}
+
+// overflow is the error for a unit of a colouring allocator.
+func (ws *Workspace) overflow(m *ir.Module, mt *Metrics, unit uint32) error {
+	weight := func(i uint32) int64 { return m.Locs.At(ws.ranges.Units[i].First).Bytes }
+	o := overflow{
+		space: mt.Space, loc: ws.ranges.Units[unit].First, limit: mt.Capacity, what: "bytes a partition", why: "and spilling cannot help",
+		try: "plan smaller tiles (--tile-sb-bytes) or give the allocator more bytes (--sb-bytes)",
+	}
+	if mt.Space == target.SpacePSUM {
+		weight = func(i uint32) int64 { return int64(ws.psum.span[i]) }
+		o.what, o.try = "banks", "give the allocator more banks (--psum-banks) or tile the operator smaller"
+	} else {
+		o.limit -= int64(ws.sb.floor) * granule
+	}
+	o.need = weight(unit)
+	if ws.solver.Nodes[unit].Cost != regalloc.Infinite {
+		o.why = "and spilling is off"
+	}
+	return ws.complain(m, &o, ws.segs[unit:unit+1], ws.segs, weight)
 }

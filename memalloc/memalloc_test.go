@@ -388,8 +388,8 @@ func TestDRAM(t *testing.T) {
 	for i := range d {
 		m.Locs.At(d[i]).Flags &^= ir.LocAllocated
 	}
-	if _, err := DRAM(&m, b.Func, &ws, Options{HBMBytes: 12288}); err == nil || !strings.Contains(err.Error(), "%d2 16384") ||
-		!strings.Contains(err.Error(), "window of 12288") || target.ClassOf(err) != target.Limit {
+	if _, err := DRAM(&m, b.Func, &ws, Options{HBMBytes: 12288}); err == nil || !strings.Contains(err.Error(), "%d2 needs 16384 bytes of 12288") ||
+		!strings.Contains(err.Error(), "largest of them: %d2 16384") || target.ClassOf(err) != target.Limit {
 		t.Errorf("error %v", err)
 	}
 	// Addressed ones keep their place, and the rest goes above them.

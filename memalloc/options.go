@@ -19,6 +19,8 @@ type Options struct {
 	HBMBytes int64
 	// AddrSpace is the DRAM address space that DRAM places.
 	AddrSpace ir.AddrSpace
+	// AllreduceMiB limits the DRAM region of collectives' operands; 0 is DefaultAllreduceMiB, negative is what they add up to.
+	AllreduceMiB int
 	// NoStrip gives the runtime's strip to tensors.
 	NoStrip bool
 	// StripBytes is the strip's size a partition where no location reserves it; 0 is the generation's.
@@ -80,6 +82,7 @@ func (o *Options) window(g *target.Generation) int64 {
 type Metrics struct {
 	Space      target.Space
 	Nodes      int // units in the last round, obstacles included
+	Placed     int // DRAM: locations that got an address
 	Edges      int // interfering pairs in the last round
 	Iterations int // rounds, 1 when nothing spilled
 	Unused     int // values that nothing reads
@@ -90,14 +93,23 @@ type Metrics struct {
 	Saves          int   // inserted save or copy-out instructions
 	Reloads        int   // inserted reloads
 	Remats         int   // values among Spilled that had a home already
-	HomeBytes      int64 // DRAM bytes of new homes
+	HomeBytes      int64 // SB, PSUM: DRAM bytes of new homes; DRAM: bytes of all homes
+	HomeAligned    int64 // DRAM: the same, each in whole pages
 
 	PeakDemand  float64 // percent of the memory that is live at the worst point before placement
 	PeakInst    ir.Inst // the instruction there
+	PeakBytes   int64   // DRAM: the bytes that are live there
 	HighWater   int64   // end of the highest placement: bytes of a partition, banks for PSUM, bytes of DRAM
 	Quadrants   [4]int64
 	Utilisation float64 // percent of the memory below or in placements at the worst point
 	Capacity    int64   // bytes a partition, banks, or bytes of DRAM
+
+	// DRAM only. Total is what all locations of the address space would take side by side, in whole pages. The operands of
+	// collectives take CollectiveBytes, and the first CollectiveHigh of the CollectiveLimit bytes of their region.
+	Total           int64
+	CollectiveBytes int64
+	CollectiveHigh  int64
+	CollectiveLimit int64
 
 	SpillTime time.Duration // spent on rounds that did not place everything
 }

@@ -182,7 +182,7 @@ func (ws *Workspace) resetBanks() {
 
 // psumDemand is the pressure before placement: banks live at the worst point.
 func (ws *Workspace) psumDemand(mt *Metrics, nb int) {
-	peak, at := ws.live.peak(ws.ranges.Units, ws.lin.Points(), func(i int) int64 { return int64(ws.psum.span[i]) })
+	peak, at := ws.live.peak(ws.segs, ws.lin.Points(), func(i uint32) int64 { return int64(ws.psum.span[i]) })
 	mt.PeakDemand = 100 * float64(peak) / float64(max(1, nb))
 	if int(at) < ws.lin.Points() {
 		mt.PeakInst = ws.lin.Insts[at]

@@ -237,7 +237,7 @@ func (ws *Workspace) partial(m *ir.Module, u *ssa.Unit, l *ir.LocRow) bool {
 
 // sbDemand is the pressure before placement: bytes × band live at the worst point.
 func (ws *Workspace) sbDemand(mt *Metrics) {
-	peak, at := ws.live.peak(ws.ranges.Units, ws.lin.Points(), func(i int) int64 {
+	peak, at := ws.live.peak(ws.segs, ws.lin.Points(), func(i uint32) int64 {
 		p := &ws.sb.at[i]
 		return int64(p.hi-p.lo) * int64(bits.OnesCount8(candidates(p.class)[0]))
 	})

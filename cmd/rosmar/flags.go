@@ -58,6 +58,10 @@ func compileFlags(cmd *cobra.Command, o *codegen.Options) {
 	fs.IntVar(&o.TileLevel, "tile-level", o.TileLevel, "`LEVEL` of data reuse in products: 0 loads operands at use, 1 keeps rows, 2 keeps blocks")
 	fs.Int64Var(&o.MaxInstructions, "max-instruction-limit", o.MaxInstructions, "refuse programs of more than `N` instructions, before they are built")
 	fs.IntVar(&o.NumSemaphores, "num-semaphores-per-queue", o.NumSemaphores, "`N` completion semaphores of a queue set, 1 to 16")
+	fs.IntVar(&o.AllreduceMiB, "allreduce-buffer-size", o.AllreduceMiB, "`MiB` of DRAM for operands of collectives; -1 is what they add up to")
+	fs.BoolVar(&o.NoDRAMAllocation, "disable-dram-allocation", false, "leave coloring_allocator_dram out of the level's list: the program has its addresses")
+	fs.BoolVar(&o.NoDRAMRotation, "disable-dram-rotation", false, "leave address_rotation_dram out of the level's list")
+	fs.BoolVar(&o.NoHBMCheck, "disable-hbm-usage-check", false, "warn of programs that need more HBM than there is, and go on")
 	completeFlag(cmd, "allocator", "coloring")
 	completeFlag(cmd, "print-format", "rir", "json")
 	for _, name := range []string{"pass", "skip-pass", "start-pass", "print-before", "print-after"} {

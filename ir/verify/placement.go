@@ -10,9 +10,11 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// Fixed remembers the placements that no allocator may move, to be compared after one ran.
+// Fixed remembers the placements that no allocator may move, to be compared after one ran, and how high DRAM was in use.
 type Fixed struct {
-	locs []fixedLoc
+	locs  []fixedLoc
+	floor arena.Column[ir.Func, int64]
+	old   arena.Column[ir.Loc, bool]
 }
 
 type fixedLoc struct {
@@ -20,19 +22,40 @@ type fixedLoc struct {
 	row ir.LocRow
 }
 
-// Remember notes every pinned, user-allocated or reserved placement of m.
+// arenaDRAM reports a DRAM tensor that lies among those of the allocators, and has no variable of its own.
+func arenaDRAM(m *ir.Module, r *ir.LocRow) bool {
+	k := m.Sets.At(r.Set).Kind
+	return r.Space == target.SpaceDRAM && (k == ir.KindInternal || k == ir.KindInternalInterface)
+}
+
+// Remember notes every pinned, user-allocated or reserved placement of m, and the end of all that is placed in DRAM.
 func (f *Fixed) Remember(m *ir.Module) {
 	f.locs = f.locs[:0]
+	f.floor.Reset()
+	f.old.Reset()
 	for l, r := range m.Locs.All() {
+		if r.Flags&(ir.LocAllocated|ir.LocUserAllocated|ir.LocPinned|ir.LocReserved) != 0 && arenaDRAM(m, r) {
+			f.old.Set(l, true)
+			end := f.floor.Ptr(m.Sets.At(r.Set).Func)
+			*end = max(*end, r.Addr+r.Bytes*int64(max(1, r.Parts)))
+		}
 		if r.Flags&(ir.LocPinned|ir.LocUserAllocated|ir.LocReserved) != 0 && r.Flags&ir.LocAllocated != 0 {
 			f.locs = append(f.locs, fixedLoc{l, *r})
 		}
 	}
 }
 
-// Check reports placements that changed since Remember.
+// Check reports placements that changed since Remember, and DRAM tensors that were placed since then below the end of those that had
+// an address before.
 func (f *Fixed) Check(m *ir.Module) error {
 	p := &problems{m: m}
+	for l, r := range m.Locs.All() {
+		if r.Flags&ir.LocAllocated != 0 && arenaDRAM(m, r) && !f.old.Get(l) {
+			if floor := f.floor.Get(m.Sets.At(r.Set).Func); r.Addr < floor {
+				p.addf("%s is at DRAM byte %d, below byte %d, where what had an address before ends", m.LocName(l), r.Addr, floor)
+			}
+		}
+	}
 	for _, x := range f.locs {
 		r := m.Locs.At(x.loc)
 		if r.Addr != x.row.Addr || r.Bank != x.row.Bank || r.Base != x.row.Base || r.Space != x.row.Space || r.Flags&ir.LocAllocated == 0 {
@@ -68,8 +91,9 @@ func bounds(p *problems, f ir.Func, spaces []target.Space) []life {
 }
 
 // Placement is Bounds, and proves that no two locations that are live at the same time overlap. A location is live from its
-// first to its last access in program order; a reserved one always. DRAM must-aliases may overlap. It speaks of the order in
-// which the locations were placed; after scheduling, Reads does.
+// first to its last access in program order; a reserved one always, and an interface to another function; a debug tensor
+// and a volatile one to the end. In DRAM a location is dead where what it holds is written over unread. Must-aliases have one
+// address and are live as one. It speaks of the order in which the locations were placed; after scheduling, Reads does.
 //
 // One sweep over time; the locations live at a point are kept sorted by first byte, so that a newcomer meets only those
 // that begin below its end.
@@ -80,10 +104,44 @@ func Placement(m *ir.Module, f ir.Func, spaces ...target.Space) error {
 		return p.err(target.Bug)
 	}
 	alias := aliasRoots(m)
+	if slices.Contains(spaces, target.SpaceDRAM) {
+		joinAliases(p, lives, alias)
+	}
+	w := livesOf(p, f)
 	for _, s := range spaces {
-		sweep(p, lives, s, alias)
+		sweep(p, lives, s, alias, w)
 	}
 	return p.err(target.Bug)
+}
+
+// joinAliases gives the DRAM locations of a must-alias one life, and reports those at different addresses.
+func joinAliases(p *problems, all []life, alias map[ir.Loc]ir.Loc) {
+	if len(alias) == 0 {
+		return
+	}
+	joint := map[ir.Loc]*life{}
+	for i := range all {
+		x := &all[i]
+		if _, ok := alias[x.loc]; !ok || x.space != target.SpaceDRAM {
+			continue
+		}
+		j := joint[root(alias, x.loc)]
+		if j == nil {
+			joint[root(alias, x.loc)] = x
+			continue
+		}
+		if j.lo != x.lo {
+			p.addf("%s and %s are the same bytes by a must-alias, and lie at DRAM bytes %d and %d", p.m.LocName(j.loc), p.m.LocName(x.loc), j.lo, x.lo)
+		}
+		j.from, j.to = min(j.from, x.from), max(j.to, x.to)
+	}
+	for i := range all {
+		if x := &all[i]; x.space == target.SpaceDRAM {
+			if j := joint[root(alias, x.loc)]; j != nil {
+				x.from, x.to = j.from, j.to
+			}
+		}
+	}
 }
 
 func gather(p *problems, f ir.Func, spaces []target.Space) []life {
@@ -133,9 +191,17 @@ func gather(p *problems, f ir.Func, spaces []target.Space) []life {
 		} else if from == 0 {
 			continue
 		}
-		kind := m.Sets.At(r.Set).Kind
-		if r.Space == target.SpaceDRAM && kind != ir.KindInternal && kind != ir.KindInternalInterface {
-			continue // an address space of its own
+		if r.Space == target.SpaceDRAM {
+			set := m.Sets.At(r.Set)
+			if !arenaDRAM(m, r) {
+				continue // an address space of its own
+			}
+			if set.Kind == ir.KindInternalInterface {
+				from = 0
+			}
+			if set.Kind == ir.KindInternalInterface || set.Addr == ir.AddrDebug || set.Flags&ir.SetVolatile != 0 {
+				to = math.MaxInt32
+			}
 		}
 		if r.Flags&ir.LocAllocated == 0 {
 			p.addf("%s (%s, %d x %d bytes) is used and not placed", m.LocName(l), r.Space, r.Parts, r.Bytes)
@@ -193,7 +259,7 @@ func checkPlace(p *problems, x *life) {
 
 // sweep walks the beginnings in time order. live holds those not yet over, sorted by lo, and some that are over: they are
 // swept out when they may be half of it. wide is the largest extent seen, so that the search for overlaps starts at lo-wide.
-func sweep(p *problems, all []life, space target.Space, alias map[ir.Loc]ir.Loc) {
+func sweep(p *problems, all []life, space target.Space, alias map[ir.Loc]ir.Loc, w *lives) {
 	var xs []life
 	for _, x := range all {
 		if x.space == space {
@@ -221,7 +287,8 @@ func sweep(p *problems, all []life, space target.Space, alias map[ir.Loc]ir.Loc)
 			if y.lo >= x.hi {
 				break
 			}
-			if y.to >= x.from && y.hi > x.lo && y.p0 < x.p1 && x.p0 < y.p1 && root(alias, x.loc) != root(alias, y.loc) {
+			if y.to >= x.from && y.hi > x.lo && y.p0 < x.p1 && x.p0 < y.p1 && root(alias, x.loc) != root(alias, y.loc) &&
+				(space != target.SpaceDRAM || w.meet(x, y, alias)) {
 				p.addf("%s and %s are live at once (points %d to %d and %d to %d) and share %s bytes: partitions %d to %d, bytes %d to %d against partitions %d to %d, bytes %d to %d",
 					p.m.LocName(x.loc), p.m.LocName(y.loc), x.from, x.to, y.from, y.to, space,
 					x.p0, x.p1-1, x.lo, x.hi, y.p0, y.p1-1, y.lo, y.hi)

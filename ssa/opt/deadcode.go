@@ -17,9 +17,9 @@ type Dead struct {
 }
 
 // DeadCode deletes instructions of f that write only locations which nothing reads, until none is left, and returns how
-// many. It looks at locations as wholes: a tile that is partly read keeps all its writers. Outputs, instructions without
-// outputs, and those that change engine state stay, and so does everything in and around regions. An instruction that adds
-// to its own destination does not keep it alive.
+// many. It looks at locations as wholes: a tile that is partly read keeps all its writers. Outputs, tensors that another core or a
+// debugger may read, instructions without outputs, and those that change engine state stay, and so does everything in and around
+// regions. An instruction that adds to its own destination does not keep it alive.
 func DeadCode(m *ir.Module, f ir.Func, d *Dead) int {
 	d.count(m, f)
 	n := 0
@@ -92,7 +92,7 @@ func (d *Dead) count(m *ir.Module, f ir.Func) {
 		}
 	}
 	for l, r := range m.Locs.All() {
-		if k := m.Sets.At(r.Set).Kind; k != ir.KindInternal || m.Sets.At(r.Set).Flags&ir.SetVolatile != 0 {
+		if s := m.Sets.At(r.Set); s.Kind != ir.KindInternal || s.Addr != ir.AddrLocal || s.Flags&ir.SetVolatile != 0 {
 			d.reads[l] += forever
 		}
 	}

@@ -1,0 +1,84 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/memalloc"
+	"github.com/rosmar-compiler/rosmar/memalloc/rotate"
+)
+
+// memReports are the figures of the allocators.
+type memReports struct {
+	psum, sb memalloc.Metrics
+	dram     [ir.NumAddrSpaces]memalloc.Metrics
+	hbm      HBM
+}
+
+func (r *memReports) of(reg memalloc.Registration) *memalloc.Metrics {
+	switch reg.Type {
+	case memalloc.TypePSUM:
+		return &r.psum
+	case memalloc.TypeSB:
+		return &r.sb
+	}
+	return &r.dram[reg.Space]
+}
+
+// colouring is the pass of a registration of the colouring driver. A name without one is a mistake in the registry.
+func colouring(name string) func(*Worker) error {
+	reg, ok := memalloc.Registered(name)
+	if !ok {
+		panic(fmt.Sprintf("codegen: %s is not a registration of the colouring driver", name))
+	}
+	return func(w *Worker) error {
+		a, err := memalloc.NewAllocator(reg)
+		if err != nil {
+			return err
+		}
+		return w.eachFunc(func(f ir.Func) error {
+			mt, err := a.Run(w.m, f, &w.alloc, w.memOptions())
+			if err != nil {
+				return err
+			}
+			if to := w.reports.of(reg); !reg.AfterLinking || mt.Placed > 0 {
+				*to = mt
+			}
+			if reg.AfterLinking && mt.Placed > 0 {
+				// What was found out about bytes does not know the new ones.
+				w.m.Funcs.At(f).Flags &^= late
+			}
+			w.Count("placed", int64(mt.Nodes))
+			w.Count("rounds", int64(mt.Iterations))
+			w.Count("spilled", int64(mt.Spilled))
+			w.Count("spilled_bytes", mt.SpilledBytes)
+			w.Count("high_water", mt.HighWater)
+			w.Count("collective_bytes", mt.CollectiveBytes)
+			w.Count("collective_high_water", mt.CollectiveHigh)
+			return nil
+		})
+	}
+}
+
+func reserve(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error { memalloc.Reserve(w.m, f, w.memOptions()); return nil })
+}
+
+func rotatePSUM(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		w.countMoved(rotate.PSUM(w.m, f, &w.rotate, &w.alloc, w.memOptions()))
+		return nil
+	})
+}
+
+func rotateSB(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		w.countMoved(rotate.SB(w.m, f, &w.rotate, &w.alloc, w.memOptions()))
+		return nil
+	})
+}
+
+func (w *Worker) countMoved(st rotate.Stats) {
+	w.Count("placed", int64(st.Units))
+	w.Count("moved", int64(st.Moved))
+}
