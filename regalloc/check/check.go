@@ -122,11 +122,6 @@ func (c *Checker) shape() error {
 			}
 		}
 	}
-	for b := range f.Blocks {
-		if err := c.apart(f.Blocks[b].Params); err != nil {
-			return fmt.Errorf("block %d: %w", b, err)
-		}
-	}
 	return nil
 }
 

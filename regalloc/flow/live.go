@@ -68,58 +68,65 @@ func (l *Live) reach(b, home uint32, v Value) {
 	l.stack = append(l.stack, b)
 }
 
-// locate finds the block of each definition and lists the blocks of the uses of each value, each once in a row.
+// locate finds the block of each definition and lists the other blocks that use each value, most of them once.
 func (l *Live) locate(f *Func) {
-	l.home = arena.Resized(l.home, f.Values())
-	l.first = arena.Resized(l.first, f.Values()+2)
-	clear(l.first)
-	l.seen = arena.Resized(l.seen, f.Values())
-	for pass := range 2 {
-		clear(l.seen)
-		for b := range f.Blocks {
-			blk := &f.Blocks[b]
-			for _, v := range f.Of(blk.Params) {
+	n := f.Values()
+	l.home = arena.Resized(l.home, n)
+	for b := range f.Blocks {
+		blk := &f.Blocks[b]
+		for _, v := range f.Of(blk.Params) {
+			l.home[v] = uint32(b)
+		}
+		for i := blk.Insts.From; i < blk.Insts.To; i++ {
+			for _, v := range f.Of(f.Insts[i].Defs()) {
 				l.home[v] = uint32(b)
 			}
-			for i := blk.Insts.From; i < blk.Insts.To; i++ {
-				in := &f.Insts[i]
-				l.uses(f.Of(in.Uses), uint32(b), pass)
-				for _, v := range f.Of(in.Defs()) {
-					l.home[v] = uint32(b)
-				}
-			}
-			for e := blk.Succs.From; e < blk.Succs.To; e++ {
-				l.uses(f.Of(f.Edges[e].Args), uint32(b), pass)
-			}
-		}
-		if pass == 0 {
-			for i := 2; i < len(l.first); i++ {
-				l.first[i] += l.first[i-1]
-			}
-			l.useAt = arena.Resized(l.useAt, int(l.first[len(l.first)-1]))
 		}
 	}
-	l.first = l.first[:f.Values()+1]
+	l.pairs = l.pairs[:0]
+	l.first = arena.Zeroed(l.first, n+2)
+	l.seen = arena.Zeroed(l.seen, n)
+	for b := range f.Blocks {
+		blk := &f.Blocks[b]
+		for i := blk.Insts.From; i < blk.Insts.To; i++ {
+			l.uses(f.Of(f.Insts[i].Uses), uint32(b))
+		}
+		for e := blk.Succs.From; e < blk.Succs.To; e++ {
+			l.uses(f.Of(f.Edges[e].Args), uint32(b))
+		}
+	}
+	for i := 2; i < len(l.first); i++ {
+		l.first[i] += l.first[i-1]
+	}
+	l.useAt = arena.Resized(l.useAt, len(l.pairs))
+	for _, p := range l.pairs {
+		o := &l.first[p.value+1]
+		l.useAt[*o] = p.block
+		*o++
+	}
+	l.first = l.first[:n+1]
 }
 
-// uses counts the uses in block b in the first pass and lists them in the second.
-func (l *Live) uses(vs []Value, b uint32, pass int) {
+// uses notes the values that block b uses and another defines.
+func (l *Live) uses(vs []Value, b uint32) {
 	for _, v := range vs {
-		if l.seen[v] == b+1 {
+		if l.home[v] == b || l.seen[v] == b+1 {
 			continue
 		}
 		l.seen[v] = b + 1
-		if pass == 0 {
-			l.first[v+2]++
-		} else {
-			l.useAt[l.first[v+1]] = b
-			l.first[v+1]++
-		}
+		l.pairs = append(l.pairs, pair{b, v})
+		l.first[v+2]++
 	}
 }
 
 // In are the values that are live into block b, ascending. Not to be written.
 func (l *Live) In(b uint32) []Value { return l.vals[l.off[b]:l.off[b+1]] }
+
+// Row numbers what is live into blocks, for columns beside In: value In(b)[k] has row Row(b)+k, below Rows.
+func (l *Live) Row(b uint32) uint32 { return l.off[b] }
+
+// Rows is the number of rows.
+func (l *Live) Rows() int { return len(l.vals) }
 
 // Home is the block that defines v.
 func (l *Live) Home(v Value) uint32 { return l.home[v] }
