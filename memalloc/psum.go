@@ -129,33 +129,13 @@ func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
 	s.Graph.Build(len(units), ws.segs)
 	s.Nodes = arena.Resized(s.Nodes, len(units))
 	s.Weight, s.Classes = psumWeight[:], 1
-	g.n, g.taken = nb, opt.PsumReserved
-	free := nb - bits.OnesCount64(opt.PsumReserved&bankMask(0, nb))
-	g.base = arena.Resized(g.base, len(units))
-	g.span = arena.Resized(g.span, len(units))
-	g.block = arena.Resized(g.block, len(units))
-	g.mask = arena.Resized(g.mask, len(units))
+	free := g.reset(len(units), nb, opt.PsumReserved)
 	for i := range units {
 		u := &units[i]
-		l := m.Locs.At(u.First)
-		block := BlockBanks(m.Gen, l, nb)
-		blocks := int(u.Count)
-		if n := int(m.Sets.At(u.Set).LiveN); n > 0 && n < blocks {
-			blocks = n
+		if err := ws.psumPlace(m, uint32(i), nb, free); err != nil {
+			return err
 		}
-		span := block * blocks
-		if u.Flags&ssa.Placed == 0 && span > free {
-			return target.Errorf(target.Limit, "%s needs %d PSUM banks (%d bytes a partition, %d blocks), and there are %d; tile it smaller",
-				m.LocName(u.First), span, l.Bytes, blocks, free)
-		}
-		if u.Flags&ssa.Placed != 0 && (l.Bank < 0 || int(l.Bank)+span > nb) {
-			return target.Errorf(target.Limit, "%s is placed in banks %d to %d of PSUM, which has %d; move it, or give PSUM more banks",
-				m.LocName(u.First), l.Bank, int(l.Bank)+span-1, nb)
-		}
-		g.base[i], g.span[i], g.block[i], g.mask[i] = -1, uint8(min(span, 64)), uint8(min(block, 64)), 0
-		if u.Flags&ssa.Placed != 0 {
-			g.base[i], g.mask[i] = l.Bank, bankMask(int(l.Bank), span)
-		}
+		span, block := int(g.span[i]), int(g.block[i])
 		// Room and denials count aligned starts. For a tile of one bank this is banks − own − Σ neighbours ≥ 0.
 		shift := uint8(0)
 		if a, b := BankAlign(block); a == b {
@@ -165,6 +145,41 @@ func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
 			Cost: ws.psumCost(m, u), Room: int64(g.starts(span, block)), Own: int32(span + 1<<shift - 2), Shift: shift, Bytes: int64(span) * int64(m.Gen.BankBytes),
 			Len: int32(span), Fixed: u.Flags&ssa.Placed != 0,
 		}
+	}
+	return nil
+}
+
+// reset sizes the tables and counts the banks that may be had.
+func (g *banks) reset(units, nb int, reserved uint64) (free int) {
+	g.n, g.taken = nb, reserved
+	g.base = arena.Resized(g.base, units)
+	g.span = arena.Resized(g.span, units)
+	g.block = arena.Resized(g.block, units)
+	g.mask = arena.Resized(g.mask, units)
+	return nb - bits.OnesCount64(reserved&bankMask(0, nb))
+}
+
+// psumPlace describes unit i: the banks that it takes, and where it is if it is somewhere.
+func (ws *Workspace) psumPlace(m *ir.Module, i uint32, nb, free int) error {
+	u, g := &ws.ranges.Units[i], &ws.psum
+	l := m.Locs.At(u.First)
+	block := BlockBanks(m.Gen, l, nb)
+	blocks := int(u.Count)
+	if n := int(m.Sets.At(u.Set).LiveN); n > 0 && n < blocks {
+		blocks = n
+	}
+	span := block * blocks
+	if u.Flags&ssa.Placed == 0 && span > free {
+		return target.Errorf(target.Limit, "%s needs %d PSUM banks (%d bytes a partition, %d blocks), and there are %d; tile it smaller",
+			m.LocName(u.First), span, l.Bytes, blocks, free)
+	}
+	if u.Flags&ssa.Placed != 0 && (l.Bank < 0 || int(l.Bank)+span > nb) {
+		return target.Errorf(target.Limit, "%s is placed in banks %d to %d of PSUM, which has %d; move it, or give PSUM more banks",
+			m.LocName(u.First), l.Bank, int(l.Bank)+span-1, nb)
+	}
+	g.base[i], g.span[i], g.block[i], g.mask[i] = -1, uint8(min(span, 64)), uint8(min(block, 64)), 0
+	if u.Flags&ssa.Placed != 0 {
+		g.base[i], g.mask[i] = l.Bank, bankMask(int(l.Bank), span)
 	}
 	return nil
 }

@@ -65,9 +65,9 @@ func (ws *Workspace) strip(m *ir.Module, opt *Options) int64 {
 
 // sbProblem describes the units to the solver. Where no location stands for the strip, it is a floor under every search.
 func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
-	strip := ws.strip(m, opt)
-	if strip >= size {
-		return target.Errorf(target.Limit, "SBUF of %d bytes a partition has no room beyond the %d that the runtime reserves; give it more bytes", size, strip)
+	strip, err := ws.sbFloor(m, size, opt)
+	if err != nil {
+		return err
 	}
 	units := ws.ranges.Units
 	ws.segments()
@@ -80,28 +80,14 @@ func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
 	for i := range units {
 		u := &units[i]
 		l := m.Locs.At(u.First)
-		if l.Parts == 0 || l.Parts > uint32(m.Gen.SBPartitions) {
-			return target.Errorf(target.Limit, "%s has %d partitions and SBUF %d; lay it out in tiles side by side", m.LocName(u.First), l.Parts, m.Gen.SBPartitions)
-		}
-		// Longer than any memory is all the same; the cap keeps sums of two in 32 bits.
-		length := int32((min(max(1, l.Bytes), 1<<30) + granule - 1) / granule)
 		use := ws.use(m, u)
-		p := place{
-			hi: length, class: heightClass(l, use.first), shift: sbShift(m.Gen, l, opt, true), least: sbShift(m.Gen, l, opt, false),
-		}
-		fixed := u.Flags&ssa.Placed != 0
-		if fixed && (l.Addr < 0 || l.Bytes < 0 || l.Addr > size-l.Bytes || int(l.Base)+int(l.Parts) > m.Gen.SBPartitions) {
-			return target.Errorf(target.Limit, "%s is placed at partitions %d to %d, bytes %d to %d of SBUF, which has %d × %d; move it, or give SBUF more bytes",
-				m.LocName(u.First), l.Base, int(l.Base)+int(l.Parts)-1, l.Addr, l.Addr+l.Bytes-1, m.Gen.SBPartitions, size)
-		}
-		if fixed {
-			p.lo = int32(l.Addr / granule)
-			p.hi = int32((l.Addr + l.Bytes + granule - 1) / granule)
-			p.quads = quadsOf(l.Base, l.Parts)
+		p, err := sbPlace(m, u, use.first, size, opt)
+		if err != nil {
+			return err
 		}
 		g.at[i] = p
 		// Room and denials count aligned starts. The strip takes the lowest.
-		grain := int64(1) << p.shift
+		grain, length, fixed := int64(1)<<p.shift, sbLength(l), u.Flags&ssa.Placed != 0
 		room := (int64(g.n)-int64(length))>>p.shift + 1 - (strip/granule+grain-1)>>p.shift
 		s.Nodes[i] = regalloc.Node{
 			Cost: ws.sbCost(m, u, l, use, opt), Room: bandCount[p.class] * room, Bytes: l.Bytes * int64(target.BandHeight(int(l.Parts))),
@@ -109,6 +95,41 @@ func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
 		}
 	}
 	return nil
+}
+
+// sbFloor is the strip that is a floor under every search, refused when it leaves no room.
+func (ws *Workspace) sbFloor(m *ir.Module, size int64, opt *Options) (int64, error) {
+	strip := ws.strip(m, opt)
+	if strip >= size {
+		return 0, target.Errorf(target.Limit, "SBUF of %d bytes a partition has no room beyond the %d that the runtime reserves; give it more bytes", size, strip)
+	}
+	return strip, nil
+}
+
+// sbPlace describes a unit: its length and alignment, the bands that it may have, and where it is if it is somewhere. first says
+// that it must start at partition 0.
+func sbPlace(m *ir.Module, u *ssa.Unit, first bool, size int64, opt *Options) (p place, err error) {
+	l := m.Locs.At(u.First)
+	if l.Parts == 0 || l.Parts > uint32(m.Gen.SBPartitions) {
+		return p, target.Errorf(target.Limit, "%s has %d partitions and SBUF %d; lay it out in tiles side by side", m.LocName(u.First), l.Parts, m.Gen.SBPartitions)
+	}
+	p = place{hi: sbLength(l), class: heightClass(l, first), shift: sbShift(m.Gen, l, opt, true), least: sbShift(m.Gen, l, opt, false)}
+	if u.Flags&ssa.Placed == 0 {
+		return p, nil
+	}
+	if l.Addr < 0 || l.Bytes < 0 || l.Addr > size-l.Bytes || int(l.Base)+int(l.Parts) > m.Gen.SBPartitions {
+		return p, target.Errorf(target.Limit, "%s is placed at partitions %d to %d, bytes %d to %d of SBUF, which has %d × %d; move it, or give SBUF more bytes",
+			m.LocName(u.First), l.Base, int(l.Base)+int(l.Parts)-1, l.Addr, l.Addr+l.Bytes-1, m.Gen.SBPartitions, size)
+	}
+	p.lo = int32(l.Addr / granule)
+	p.hi = int32((l.Addr + l.Bytes + granule - 1) / granule)
+	p.quads = quadsOf(l.Base, l.Parts)
+	return p, nil
+}
+
+// sbLength is the granules of a location. Longer than any memory is all the same; the cap keeps sums of two in 32 bits.
+func sbLength(l *ir.LocRow) int32 {
+	return int32((min(max(1, l.Bytes), 1<<30) + granule - 1) / granule)
 }
 
 // sbUse is what the accesses of a unit say about it.
@@ -203,21 +224,25 @@ func sbShift(g *target.Generation, l *ir.LocRow, opt *Options, efficiency bool) 
 
 // sbCost is the ns that sending a unit home would cost: a save a definition and a load a use.
 func (ws *Workspace) sbCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, use sbUse, opt *Options) int64 {
-	set := m.Sets.At(u.Set)
-	switch {
-	case u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0, set.Count > 1, set.Flags&ir.SetReload != 0, use.tied, u.End-u.Start < 2,
-		opt.NoSpillHint && set.Flags&ir.SetNoSpill != 0:
+	if sbStays(m, u, use, opt.NoSpillHint) {
 		return regalloc.Infinite
 	}
 	n := int64(use.reads)
 	if _, ok := ws.remat(m, u); !ok {
 		n += int64(use.writes)
 	}
-	n *= dramCost(m.Gen, l, set.Dtype.Size())
+	n *= dramCost(m.Gen, l, m.Sets.At(u.Set).Dtype.Size())
 	if use.points == int(u.End-u.Start) && !ws.partial(m, u, l) {
 		n *= lastResort
 	}
 	return n
+}
+
+// sbStays reports a unit that cannot go home; with hint, also one that its producer marked.
+func sbStays(m *ir.Module, u *ssa.Unit, use sbUse, hint bool) bool {
+	set := m.Sets.At(u.Set)
+	return u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0 || set.Count > 1 || set.Flags&ir.SetReload != 0 || use.tied ||
+		u.End-u.Start < 2 || hint && set.Flags&ir.SetNoSpill != 0
 }
 
 // lastResort multiplies the cost of a value that an instruction touches at every point of its life. Spilling it lowers no peak,

@@ -59,6 +59,9 @@ type run struct {
 	dense    int // visit before which all that the run reads is loaded at once, -1 none
 	reads    box
 	idle     bool // nothing but clean loads
+	// resident: in the value's own location, which holds all that it reads. Of such a run only the saves are planned.
+	resident bool
+	loc      ir.Loc // where it stands once rewritten, none when idle
 }
 
 // maxValid is how many loaded or written regions of a run are remembered, the latest; older bytes are loaded again.
@@ -84,6 +87,7 @@ type spiller struct {
 	valid  []ir.Footprint
 	groups []group
 	open   []int // groups that have not stopped
+	owned  []ir.Loc
 	list   []ir.Set
 }
 
@@ -164,7 +168,28 @@ func (ws *Workspace) spillValue(m *ir.Module, u *ssa.Unit) {
 		sp.cutRuns(true)
 	}
 	sp.plan(isRemat, &rm)
+	ws.rewrite(m, u, &rm, isRemat, single)
+	if !again {
+		sp.countSpilled(m, u, isRemat)
+	}
+	sp.drop(u)
+}
 
+// countSpilled adds a value to the figures.
+func (sp *spiller) countSpilled(m *ir.Module, u *ssa.Unit, isRemat bool) {
+	l := m.Locs.At(u.First)
+	sp.mt.Spilled++
+	sp.mt.SpilledPerPart += l.Bytes
+	sp.mt.SpilledBytes += l.Bytes * int64(l.Parts)
+	if isRemat {
+		sp.mt.Remats++
+	}
+}
+
+// rewrite gives each planned run a location of its own and adds the loads and saves. single says that the locations may not be
+// spilled again.
+func (ws *Workspace) rewrite(m *ir.Module, u *ssa.Unit, rm *remat, isRemat, single bool) {
+	sp := &ws.spill
 	l := *m.Locs.At(u.First)
 	h := sp.homes.Get(u.Set)
 	if h.loc == 0 && !isRemat && sp.anyLoad() {
@@ -188,36 +213,34 @@ func (ws *Workspace) spillValue(m *ir.Module, u *ssa.Unit) {
 		if sp.visits[r.from].load || r.dense == r.from {
 			kind = arena.DeriveReload
 		}
-		ts, tl := sp.newSet(u.Set, kind, ir.ClassNeuronSBTensor, target.SpaceSB, int64(r.box.p1-r.box.p0), r.box.hi-r.box.lo, fl)
-		if !single {
-			sp.cut.Set(ts, true)
-		}
-		if h.loc != 0 {
-			sp.homes.Set(ts, home{h.loc, h.part + r.box.p0, h.lo + r.box.lo, h.row})
+		if r.resident {
+			r.loc = u.First
+		} else {
+			var ts ir.Set
+			ts, r.loc = sp.newSet(u.Set, kind, ir.ClassNeuronSBTensor, target.SpaceSB, int64(r.box.p1-r.box.p0), r.box.hi-r.box.lo, fl)
+			if !single {
+				sp.cut.Set(ts, true)
+			}
+			if h.loc != 0 {
+				sp.homes.Set(ts, home{h.loc, h.part + r.box.p0, h.lo + r.box.lo, h.row})
+			}
 		}
 		for v := r.from; v < r.to; v++ {
 			vis := &sp.visits[v]
 			head := ws.lin.Insts[vis.unit]
 			if r.dense == v {
-				sp.reload(&rm, isRemat, &h, r, tl, r.reads.dense(&vis.fp), acc[v].Arg, head)
+				sp.reload(rm, isRemat, &h, r, r.reads.dense(&vis.fp), acc[v].Arg, head)
 			} else if vis.load {
-				sp.reload(&rm, isRemat, &h, r, tl, vis.fp, acc[v].Arg, head)
+				sp.reload(rm, isRemat, &h, r, vis.fp, acc[v].Arg, head)
 			}
 			if vis.save {
-				sp.save(&h, r, tl, vis.fp, acc[v], ws.tail(vis.at))
+				sp.save(&h, r, vis.fp, acc[v], ws.tail(vis.at))
 			}
-			sp.rebase(acc[v].Arg, r.box, tl)
+			if !r.resident {
+				sp.rebase(acc[v].Arg, r.box, r.loc)
+			}
 		}
 	}
-	if !again {
-		sp.mt.Spilled++
-		sp.mt.SpilledPerPart += l.Bytes
-		sp.mt.SpilledBytes += l.Bytes * int64(l.Parts)
-		if isRemat {
-			sp.mt.Remats++
-		}
-	}
-	sp.drop(u)
 }
 
 // drop takes a spilled set out of the function. Nothing refers to it any more; its rows stay, empty.
@@ -325,6 +348,10 @@ func (sp *spiller) planLoads(r *run, isRemat bool, rm *remat) {
 	r.idle = true
 	for i := r.from; i < r.to; i++ {
 		v := &sp.visits[i]
+		r.idle = r.idle && v.clean
+		if r.resident {
+			continue
+		}
 		r.box.add(boxOf(&v.fp))
 		if v.read {
 			if !v.glued && !sp.holds(&v.fp) {
@@ -343,7 +370,9 @@ func (sp *spiller) planLoads(r *run, isRemat bool, rm *remat) {
 			starts = -1
 		}
 		matmul = matmul || v.matmul
-		r.idle = r.idle && v.clean
+	}
+	if r.resident {
+		return
 	}
 	// All at once where most of the rectangle is read anyway and all of it was written by one instruction.
 	all := false
@@ -373,18 +402,23 @@ func (sp *spiller) planLoads(r *run, isRemat bool, rm *remat) {
 			sp.remember(v.fp)
 		}
 	}
-	// A start partition stays legal relative to the new location: as it is where all visits share it, else by halves.
+	r.box.shape(matmul, starts)
+}
+
+// shape widens a box so that a start partition stays legal relative to a location for it: as it is where all accesses share it
+// (starts, else -1), else by halves. What the array reads starts at partition 0.
+func (b *box) shape(matmul bool, starts int32) {
 	switch {
 	case matmul:
-		r.box.p0 = 0
-	case starts >= 0 && starts%target.QuadrantPartitions == 0 && r.box.p0 == starts:
-	case r.box.p0 >= 64:
-		r.box.p0 = 64
+		b.p0 = 0
+	case starts >= 0 && starts%target.QuadrantPartitions == 0 && b.p0 == starts:
+	case b.p0 >= 64:
+		b.p0 = 64
 	default:
-		r.box.p0 = 0
+		b.p0 = 0
 	}
-	r.box.lo &^= granule - 1
-	r.box.hi = (r.box.hi + granule - 1) &^ (granule - 1)
+	b.lo &^= granule - 1
+	b.hi = (b.hi + granule - 1) &^ (granule - 1)
 }
 
 func (sp *spiller) holds(f *ir.Footprint) bool {
@@ -480,7 +514,7 @@ func elemOf(m *ir.Module, arg uint32, fp *ir.Footprint, h *home) target.Dtype {
 }
 
 // reload emits the load of a region of the value into the run's location before anchor.
-func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, to ir.Loc, fp ir.Footprint, arg uint32, anchor ir.Inst) {
+func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, fp ir.Footprint, arg uint32, anchor ir.Inst) {
 	m := sp.m
 	var i ir.Inst
 	blk := m.Insts.At(anchor).Block
@@ -491,12 +525,12 @@ func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, to ir.Loc, f
 		}
 		in := ir.Arg{Kind: ir.ArgAP, Dtype: src.Dtype, Ref: uint32(m.APs.Add(src))}
 		like := got.dense(&fp)
-		out := sp.chip(&like, rm.row, r.box, to)
+		out := sp.chip(&like, rm.row, r.box, r.loc)
 		row := *m.Insts.At(rm.load)
 		i = m.NewInst(blk, row.Op, row.Engine, []ir.Arg{in}, []ir.Arg{out}, m.AttrsOf(rm.load)...)
 	} else {
 		d := elemOf(m, arg, &fp, h)
-		i = m.NewInst(blk, ir.OpLoad, target.EngineSP, []ir.Arg{sp.memory(&fp, d, h)}, []ir.Arg{sp.chip(&fp, d, r.box, to)})
+		i = m.NewInst(blk, ir.OpLoad, target.EngineSP, []ir.Arg{sp.memory(&fp, d, h)}, []ir.Arg{sp.chip(&fp, d, r.box, r.loc)})
 	}
 	m.Insts.At(i).Flags |= ir.InstReload
 	sp.stamp(i, anchor)
@@ -505,14 +539,14 @@ func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, to ir.Loc, f
 }
 
 // save emits the store of what an access wrote, after its scheduling unit, from the engine that wrote it.
-func (sp *spiller) save(h *home, r *run, from ir.Loc, fp ir.Footprint, a ssa.Access, anchor ir.Inst) {
+func (sp *spiller) save(h *home, r *run, fp ir.Footprint, a ssa.Access, anchor ir.Inst) {
 	m := sp.m
 	d := elemOf(m, a.Arg, &fp, h)
 	e := m.Insts.At(a.Inst).Engine
 	if m.Insts.At(a.Inst).Op.IsDMA() || !e.HasStream() {
 		e = target.EngineSP
 	}
-	i := m.NewInst(m.Insts.At(anchor).Block, ir.OpSave, e, []ir.Arg{sp.chip(&fp, d, r.box, from)}, []ir.Arg{sp.memory(&fp, d, h)})
+	i := m.NewInst(m.Insts.At(anchor).Block, ir.OpSave, e, []ir.Arg{sp.chip(&fp, d, r.box, r.loc)}, []ir.Arg{sp.memory(&fp, d, h)})
 	m.Insts.At(i).Flags |= ir.InstSpill
 	sp.stamp(i, a.Inst)
 	sp.edits.After(anchor, i)

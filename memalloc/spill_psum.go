@@ -68,14 +68,9 @@ func (sp *spiller) groupsOf(m *ir.Module, acc []ssa.Access) (regular bool) {
 
 // psumCost is the ns of copying a unit's groups out, Infinite where it must stay.
 func (ws *Workspace) psumCost(m *ir.Module, u *ssa.Unit) int64 {
-	set := m.Sets.At(u.Set)
 	sp := &ws.spill
-	if u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0 || u.Count > 1 || set.Flags&ir.SetReload != 0 ||
-		sp.opt.NoSpillHint && set.Flags&ir.SetNoSpill != 0 {
-		return regalloc.Infinite
-	}
 	acc := ws.lin.Of(u.First)
-	if !sp.groupsOf(m, acc) {
+	if psumStays(m, u, sp.opt.NoSpillHint) || !sp.groupsOf(m, acc) {
 		return regalloc.Infinite
 	}
 	cost := int64(0)
@@ -90,48 +85,72 @@ func (ws *Workspace) psumCost(m *ir.Module, u *ssa.Unit) int64 {
 	return cost
 }
 
+// psumStays reports a unit that cannot be moved, whatever its groups; with hint, also one that its producer marked.
+func psumStays(m *ir.Module, u *ssa.Unit, hint bool) bool {
+	set := m.Sets.At(u.Set)
+	return u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0 || u.Count > 1 || set.Flags&ir.SetReload != 0 ||
+		hint && set.Flags&ir.SetNoSpill != 0
+}
+
 // spillPSUM moves the values that found no banks to SBUF.
 func (ws *Workspace) spillPSUM(m *ir.Module) {
-	sp := &ws.spill
 	for _, i := range ws.result.Unplaced {
-		u := &ws.ranges.Units[i]
-		acc := ws.lin.Of(u.First)
-		sp.groupsOf(m, acc)
-		l := *m.Locs.At(u.First)
-		_, to := sp.newSet(u.Set, arena.DeriveSpill, ir.ClassNeuronSBTensor, target.SpaceSB, int64(l.Parts), l.Bytes, 0)
-		all := box{0, int32(l.Parts), 0, l.Bytes}
-		for k := range sp.groups {
-			g := &sp.groups[k]
-			// The columns of the array are the partitions of the result: they stay as they are.
-			b := box{0, g.fp.P1, g.fp.Lo &^ (granule - 1), (g.fp.Hi + granule - 1) &^ (granule - 1)}
+		ws.moveOut(m, &ws.ranges.Units[i], 0)
+	}
+	ws.spill.apply()
+}
+
+// moveOut rewrites one value. Groups that start before a point keep the banks that they have, and only what they hold is copied; the
+// locations of the others are left in spiller.owned.
+func (ws *Workspace) moveOut(m *ir.Module, u *ssa.Unit, from ssa.Point) {
+	sp := &ws.spill
+	acc := ws.lin.Of(u.First)
+	sp.groupsOf(m, acc)
+	sp.owned = sp.owned[:0]
+	l := *m.Locs.At(u.First)
+	_, to := sp.newSet(u.Set, arena.DeriveSpill, ir.ClassNeuronSBTensor, target.SpaceSB, int64(l.Parts), l.Bytes, 0)
+	all := box{0, int32(l.Parts), 0, l.Bytes}
+	keeps := false
+	for k := range sp.groups {
+		g := &sp.groups[k]
+		b := all
+		if acc[g.first].At < from {
+			keeps = true
+		} else {
+			b = groupBox(g)
 			_, own := sp.newSet(u.Set, arena.DeriveSplit, ir.ClassNeuronPSUMTensor, target.SpacePSUM, int64(b.p1), b.hi-b.lo, ir.SetReload)
+			sp.owned = append(sp.owned, own)
 			for v := g.first; v <= g.last; v++ {
 				if acc[v].Flags&ssa.Write != 0 && m.Insts.At(acc[v].Inst).Op.Is(ir.FlagMatmul) && m.FootprintOf(apOf(m, acc[v].Arg)) == g.fp {
 					sp.rebase(acc[v].Arg, b, own)
 				}
 			}
-			last := acc[g.last]
-			a := m.Args.Of(arena.Span{Off: last.Arg, Len: 1})[0]
-			row := *m.APs.At(a.AP())
-			esz := int64(row.Dtype.Size())
-			row.Loc, row.Off = to, row.Off+b.lo/esz
-			row.Pairs[0].Step = int32(l.Bytes / esz)
-			out := ir.Arg{Kind: ir.ArgAP, Dtype: row.Dtype, Ref: uint32(m.APs.Add(row))}
-			i := m.NewInst(m.Insts.At(last.Inst).Block, ir.OpTensorCopy, target.EngineDVE, []ir.Arg{a}, []ir.Arg{out})
-			m.Insts.At(i).Flags |= ir.InstSpill
-			sp.stamp(i, last.Inst)
-			sp.edits.After(ws.tail(last.At), i)
-			sp.mt.Saves++
 		}
-		for k := range acc {
-			if acc[k].Flags&ssa.Write == 0 || !m.Insts.At(acc[k].Inst).Op.Is(ir.FlagMatmul) {
-				sp.rebase(acc[k].Arg, all, to)
-			}
+		last := acc[g.last]
+		a := m.Args.Of(arena.Span{Off: last.Arg, Len: 1})[0]
+		row := *m.APs.At(a.AP())
+		esz := int64(row.Dtype.Size())
+		row.Loc, row.Off = to, row.Off+b.lo/esz
+		row.Pairs[0].Step = int32(l.Bytes / esz)
+		out := ir.Arg{Kind: ir.ArgAP, Dtype: row.Dtype, Ref: uint32(m.APs.Add(row))}
+		i := m.NewInst(m.Insts.At(last.Inst).Block, ir.OpTensorCopy, target.EngineDVE, []ir.Arg{a}, []ir.Arg{out})
+		m.Insts.At(i).Flags |= ir.InstSpill
+		sp.stamp(i, last.Inst)
+		sp.edits.After(ws.tail(last.At), i)
+		sp.mt.Saves++
+	}
+	for k := range acc {
+		if acc[k].Flags&ssa.Write == 0 || !m.Insts.At(acc[k].Inst).Op.Is(ir.FlagMatmul) {
+			sp.rebase(acc[k].Arg, all, to)
 		}
-		sp.mt.Spilled++
-		sp.mt.SpilledPerPart += l.Bytes
-		sp.mt.SpilledBytes += l.Bytes * int64(l.Parts)
+	}
+	sp.countSpilled(m, u, false)
+	if !keeps {
 		sp.drop(u)
 	}
-	sp.apply()
+}
+
+// groupBox is what a group needs of banks of its own: the columns of the array are the partitions of the result and stay as they are.
+func groupBox(g *group) box {
+	return box{0, g.fp.P1, g.fp.Lo &^ (granule - 1), (g.fp.Hi + granule - 1) &^ (granule - 1)}
 }
