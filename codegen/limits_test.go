@@ -8,6 +8,7 @@ import (
 
 	"github.com/rosmar-compiler/rosmar/codegen/neff"
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/memalloc"
 )
 
 // With SBUF and PSUM shrunk the numbers stay those of the interpreter, and megabytes are spilled.
@@ -137,5 +138,37 @@ func TestPackageStandsAlone(t *testing.T) {
 	}
 	if !bytes.Equal(outputs(t, data, model), outputs(t, buf.Bytes(), model)) {
 		t.Error("names or debug members change the numbers")
+	}
+}
+
+// What no allocator could follow is refused by the name of the flag.
+func TestAllocationOptions(t *testing.T) {
+	for _, c := range []struct {
+		set  func(*Allocation)
+		want string
+	}{
+		{func(a *Allocation) { a.RMWAlign = 48 }, "--RMW-alignment 48: a power of two"},
+		{func(a *Allocation) { a.DMAPage = -2 }, "--dram-page-size -2: a power of two"},
+		{func(a *Allocation) { a.APAlign = 1 << 17 }, "--AP-alignment 131072: a power of two"},
+		{func(a *Allocation) { a.AXIThreshold = -2 }, "--AXI-alignment-size-thres -2: bytes"},
+		{func(a *Allocation) { a.RMWTarget = "trn9" }, "--RMW-alignment-target-arch: "},
+		{func(a *Allocation) { a.DMALevel = 3 }, "--gca-dma-optlevel 3: -1 for auto"},
+	} {
+		o := NewOptions()
+		c.set(&o.Alloc)
+		if err := o.Check(); err == nil || target.ClassOf(err) != target.User || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+	o := NewOptions()
+	o.Alloc = Allocation{AXIThreshold: -1, RMWAlign: 64, RMWTarget: "trn2", DMAPage: 256, APAlign: 8, DMALevel: -1, NoSpillHint: true}
+	if err := o.Check(); err != nil {
+		t.Error(err)
+	}
+	var m memalloc.Options
+	o.Alloc.apply(&m)
+	want := memalloc.Options{Align: memalloc.Alignments{AXIThreshold: -1, RMW: 64, RMWLevel: 30, Page: 256, AP: 8}, NoSpillHint: true}
+	if m != want {
+		t.Errorf("the allocators get %+v, want %+v", m, want)
 	}
 }

@@ -38,6 +38,8 @@ type Options struct {
 	NoDRAMRotation   bool // without address_rotation_dram
 	NoHBMCheck       bool // hbm_usage warns and does not refuse
 
+	Alloc Allocation
+
 	// Checking and looking.
 	Verify        bool // the verifier after every pass that changes the module
 	Simulate      bool // the IR simulator after every pass that changes the module, compared with the run before the first
@@ -70,6 +72,7 @@ func NewOptions() Options {
 	return Options{
 		Target: DefaultTarget, OptLevel: -1, MaxInstructions: DefaultMaxInstructions, NumSemaphores: DefaultNumSemaphores,
 		Watchdog: DefaultWatchdog, Compressed: true, TileLevel: DefaultTileLevel, AllreduceMiB: DefaultAllreduceMiB,
+		Alloc: newAllocation(),
 	}
 }
 
@@ -111,6 +114,9 @@ func (o *Options) resolve(own *target.Generation) (*target.Generation, []string,
 	}
 	if o.MaxInstructions < 1 {
 		return nil, nil, target.Errorf(target.User, "--max-instruction-limit %d: at least one", o.MaxInstructions)
+	}
+	if err := o.Alloc.check(); err != nil {
+		return nil, nil, err
 	}
 	switch o.PrintFormat {
 	case "", "rir", "json":

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"io"
+	"log/slog"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/codegen/lower"
@@ -26,6 +27,8 @@ type Worker struct {
 	Progress func(Event)
 	// Talk, when set, receives what passes print: dumps without a folder.
 	Talk io.Writer
+	// Log, when set, hears of the allocators' attempts at debug level, and of what is unusual as warnings.
+	Log *slog.Logger
 
 	// Timing is the rows of the last compile.
 	Timing []PassTiming
@@ -87,10 +90,12 @@ func (w *Worker) Report(r *arena.Report) {
 
 // memOptions are the allocators' limits.
 func (w *Worker) memOptions() memalloc.Options {
-	return memalloc.Options{
+	o := memalloc.Options{
 		SBBytes: int64(w.opt.SBBytes), PsumBanks: w.opt.PSUMBanks, HBMBytes: int64(w.opt.HBMGiB) << 30, Watchdog: w.opt.Watchdog,
-		AllreduceMiB: w.opt.AllreduceMiB,
+		AllreduceMiB: w.opt.AllreduceMiB, Log: w.Log,
 	}
+	w.opt.Alloc.apply(&o)
+	return o
 }
 
 // eachFunc runs a pass on every function.

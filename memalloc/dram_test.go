@@ -374,7 +374,7 @@ func TestSeed63GeometryDiffers(t *testing.T) {
 func TestSeed44SpillHomes(t *testing.T) {
 	p := chain(t, 400, 40)
 	var ws Workspace
-	opt := Options{SBBytes: int64(p.m.Gen.SBReserved) + 4096, AXIThreshold: -1}
+	opt := Options{SBBytes: int64(p.m.Gen.SBReserved) + 4096, Align: Alignments{AXIThreshold: -1}}
 	sb, err := SB(&p.m, p.f, &ws, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -279,7 +279,7 @@ func TestPlacedStay(t *testing.T) {
 			l.Flags &^= ir.LocAllocated
 		}
 	}
-	if _, err := SB(m, p.f, &ws, Options{AXIThreshold: -1}); err != nil {
+	if _, err := SB(m, p.f, &ws, Options{Align: Alignments{AXIThreshold: -1}}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range fixed {

@@ -1,6 +1,7 @@
 package memalloc
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -25,20 +26,24 @@ type Options struct {
 	NoStrip bool
 	// StripBytes is the strip's size a partition where no location reserves it; 0 is the generation's.
 	StripBytes int64
-	// AXIThreshold: smaller tensors start on a 256-byte boundary while there is room for that. 0 is 512, negative is never.
-	AXIThreshold int64
-	// RMWLevel is the generation level from which tensors start on a 32-byte boundary; 0 is 40, negative is never.
-	RMWLevel int
+	// Align are the rules for the starts of SB locations.
+	Align Alignments
 	// NoSpillHint honours SetNoSpill.
 	NoSpillHint bool
 	// NoSpill makes the first overflow an error.
 	NoSpill bool
-	// RunGap is how many points apart two accesses may be to share a reload; 0 is DefaultRunGap, negative never shares.
+	// DMALevel is how hard SB works for few spill transfers.
+	DMALevel DMALevel
+	// RunGap is how many points apart two accesses may be to share a reload; 0 is what DMALevel says, negative never shares.
 	RunGap int
+	// MaxReloads is how many reloads SB may insert before it stops optimising them; 0 is DefaultMaxReloads.
+	MaxReloads int
 	// Strict refuses values that nothing reads.
 	Strict bool
 	// Watchdog is the wall-clock limit; 0 is regalloc.DefaultWatchdog.
 	Watchdog time.Duration
+	// Log hears of attempts at debug level and of what is unusual as warnings; nil is silent.
+	Log *slog.Logger
 }
 
 // DefaultRunGap is how far apart in points accesses may be that share one reload, as long as the memory has room for it.
@@ -95,6 +100,9 @@ type Metrics struct {
 	Remats         int   // values among Spilled that had a home already
 	HomeBytes      int64 // SB, PSUM: DRAM bytes of new homes; DRAM: bytes of all homes
 	HomeAligned    int64 // DRAM: the same, each in whole pages
+	SpillCost      int64 // estimated ns of the spill code by itself
+	Score          int64 // of the last attempt: cost of what found no place, 0 when all did; lower is better
+	TooManyReloads bool  // optimisations of reloads went off at MaxReloads
 
 	PeakDemand  float64 // percent of the memory that is live at the worst point before placement
 	PeakInst    ir.Inst // the instruction there

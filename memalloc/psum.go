@@ -84,6 +84,7 @@ func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 	mt := ws.begin(m, f, "PSUM", &opt)
 	*mt = Metrics{Space: target.SpacePSUM, Capacity: int64(nb)}
 	defer ws.spill.end()
+	opt.banner(m, f, mt)
 	began := time.Now()
 	for {
 		var err error
@@ -105,6 +106,7 @@ func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 		}
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
 		ws.psumDemand(mt, nb)
+		ws.logAttempt(&opt, mt)
 		if done, err := ws.settled(m, &opt, mt); err != nil {
 			return *mt, err
 		} else if done {
@@ -117,6 +119,7 @@ func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 		return *mt, err
 	}
 	ws.commitPSUM(m, mt, nb)
+	ws.logSuccess(m, f, &opt, mt)
 	m.Funcs.At(f).Flags |= ir.FuncPsumPlaced
 	return *mt, nil
 }

@@ -1,7 +1,6 @@
 package memalloc
 
 import (
-	"cmp"
 	"math/bits"
 	"time"
 
@@ -19,6 +18,7 @@ func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 	mt := ws.begin(m, f, "SBUF", &opt)
 	*mt = Metrics{Space: target.SpaceSB, Capacity: size}
 	defer ws.spill.end()
+	opt.banner(m, f, mt)
 	began := time.Now()
 	for {
 		var err error
@@ -37,18 +37,21 @@ func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 		}
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
 		ws.sbDemand(mt)
+		ws.logAttempt(&opt, mt)
 		if done, err := ws.settled(m, &opt, mt); err != nil {
 			return *mt, err
 		} else if done {
 			break
 		}
 		ws.spillSB(m)
+		ws.capReloads(f, m, mt)
 		mt.SpillTime = time.Since(began)
 	}
 	if err := ws.check.rects(m, ws.ranges.Units, &ws.sb, ws.strip(m, &opt)); err != nil {
 		return *mt, err
 	}
 	ws.commitSB(m, mt)
+	ws.logSuccess(m, f, &opt, mt)
 	m.Funcs.At(f).Flags |= ir.FuncSBPlaced
 	return *mt, nil
 }
@@ -77,21 +80,22 @@ func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
 	s.Graph.Build(n, ws.segs)
 	s.Nodes = arena.Resized(s.Nodes, n)
 	s.Weight, s.Classes = sbWeight[:], sbClasses
+	rules := opt.Align.aligner(m.Gen)
 	for i := range units {
 		u := &units[i]
 		l := m.Locs.At(u.First)
 		use := ws.use(m, u)
-		p, err := sbPlace(m, u, use.first, size, opt)
+		p, err := sbPlace(m, u, &use, size, &rules)
 		if err != nil {
 			return err
 		}
 		g.at[i] = p
 		// Room and denials count aligned starts. The strip takes the lowest.
-		grain, length, fixed := int64(1)<<p.shift, sbLength(l), u.Flags&ssa.Placed != 0
-		room := (int64(g.n)-int64(length))>>p.shift + 1 - (strip/granule+grain-1)>>p.shift
+		grain, length, fixed := int64(1)<<p.least, sbLength(l), u.Flags&ssa.Placed != 0
+		room := (int64(g.n)-int64(length))>>p.least + 1 - (strip/granule+grain-1)>>p.least
 		s.Nodes[i] = regalloc.Node{
 			Cost: ws.sbCost(m, u, l, use, opt), Room: bandCount[p.class] * room, Bytes: l.Bytes * int64(target.BandHeight(int(l.Parts))),
-			Own: length + int32(grain) - 2, Len: length, Class: p.class, Shift: p.shift, Fixed: fixed,
+			Own: length + int32(grain) - 2, Len: length, Class: p.class, Shift: p.least, Fixed: fixed,
 		}
 	}
 	return nil
@@ -106,14 +110,14 @@ func (ws *Workspace) sbFloor(m *ir.Module, size int64, opt *Options) (int64, err
 	return strip, nil
 }
 
-// sbPlace describes a unit: its length and alignment, the bands that it may have, and where it is if it is somewhere. first says
-// that it must start at partition 0.
-func sbPlace(m *ir.Module, u *ssa.Unit, first bool, size int64, opt *Options) (p place, err error) {
+// sbPlace describes a unit: its length and alignment, the bands that it may have, and where it is if it is somewhere.
+func sbPlace(m *ir.Module, u *ssa.Unit, use *sbUse, size int64, rules *aligner) (p place, err error) {
 	l := m.Locs.At(u.First)
 	if l.Parts == 0 || l.Parts > uint32(m.Gen.SBPartitions) {
 		return p, target.Errorf(target.Limit, "%s has %d partitions and SBUF %d; lay it out in tiles side by side", m.LocName(u.First), l.Parts, m.Gen.SBPartitions)
 	}
-	p = place{hi: sbLength(l), class: heightClass(l, first), shift: sbShift(m.Gen, l, opt, true), least: sbShift(m.Gen, l, opt, false)}
+	p = place{hi: sbLength(l), class: heightClass(l, use.first)}
+	p.shift, p.least = rules.shifts(l, use)
 	if u.Flags&ssa.Placed == 0 {
 		return p, nil
 	}
@@ -136,27 +140,33 @@ func sbLength(l *ir.LocRow) int32 {
 type sbUse struct {
 	first  bool // starts at partition 0: what a matmul reads, and an activation with its scalars
 	tied   bool // one scheduling unit writes bytes and then reads them with others
+	moved  bool // a DMA fills or empties it
 	points int  // distinct points with an access
 	reads  int
 	writes int
+	pitch  uint64 // of the first accesses, see pitchOf; small locations and machines before apLevel have none
 }
 
 func (ws *Workspace) use(m *ir.Module, u *ssa.Unit) (r sbUse) {
+	pitch := m.Gen.Level >= apLevel && m.Locs.At(u.First).Bytes >= defaultAXIThreshold
 	last := ^ssa.Point(0)
 	for k := range u.Count {
 		acc := ws.lin.Of(u.Loc(k))
 		for i := range acc {
 			a := &acc[i]
+			in := m.Insts.At(a.Inst)
 			if a.At != last {
 				r.points++
 				last = a.At
 			}
-			if i > 0 && a.Flags&ssa.Read != 0 && m.Insts.At(a.Inst).Flags&ir.InstUnit != 0 {
-				r.tied = r.tied || ws.tied(m, &acc[i-1], a)
+			r.moved = r.moved || in.Op.IsDMA()
+			if pitch && i < pitchAccesses && a.Flags&ssa.Symbolic == 0 {
+				r.pitch |= pitchOf(m.APs.At(apOf(m, a.Arg)))
 			}
 			if a.Flags&ssa.Read != 0 {
+				r.tied = r.tied || i > 0 && in.Flags&ir.InstUnit != 0 && ws.tied(m, &acc[i-1], a)
 				r.reads++
-				r.first = r.first || m.Insts.At(a.Inst).Op.Is(ir.FlagMatmul) || scalarsFollow(m, a.Inst)
+				r.first = r.first || in.Op.Is(ir.FlagMatmul) || scalarsFollow(m, a.Inst)
 			}
 			if a.Flags&ssa.Write != 0 {
 				r.writes++
@@ -207,19 +217,6 @@ func heightClass(l *ir.LocRow, first bool) uint8 {
 		return class64
 	}
 	return class128
-}
-
-// sbShift is the start alignment of a unit as a power of two of granules; with efficiency, also the rule that only saves bus
-// cycles.
-func sbShift(g *target.Generation, l *ir.LocRow, opt *Options, efficiency bool) uint8 {
-	align := int64(granule)
-	if lvl := opt.RMWLevel; lvl >= 0 && g.Level >= cmp.Or(lvl, 40) {
-		align = 32
-	}
-	if efficiency && l.Bytes < cmp.Or(opt.AXIThreshold, 512) {
-		align = 256
-	}
-	return uint8(bits.TrailingZeros64(uint64(align / granule)))
 }
 
 // sbCost is the ns that sending a unit home would cost: a save a definition and a load a use.

@@ -42,6 +42,7 @@ func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused in
 // begin starts one call of a spilling allocator. The metrics are the workspace's.
 func (ws *Workspace) begin(m *ir.Module, f ir.Func, what string, opt *Options) *Metrics {
 	ws.spill.begin(m, f, opt)
+	ws.spill.opt.RunGap = opt.runGap()
 	ws.guard = regalloc.Guard{What: what, Limit: opt.Watchdog}
 	ws.guard.Start()
 	return &ws.spill.mt

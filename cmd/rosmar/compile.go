@@ -132,7 +132,7 @@ func (a *app) compileAll(ctx context.Context, ins, outs []string, opt *codegen.O
 	worst := exitFine
 	start := time.Now()
 	work := func(w *codegen.Worker, i int) (err error) {
-		w.Talk, w.Progress = a.talk(), a.progress.begin(i, ins[i])
+		w.Talk, w.Progress, w.Log = a.talk(), a.progress.begin(i, ins[i]), a.log(ins[i])
 		defer a.progress.end(i)
 		results[i], err = a.compileOne(ctx, w, ins[i], outs[i], opt)
 		if timing != "" && results[i] != nil {

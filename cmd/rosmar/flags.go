@@ -62,11 +62,26 @@ func compileFlags(cmd *cobra.Command, o *codegen.Options) {
 	fs.BoolVar(&o.NoDRAMAllocation, "disable-dram-allocation", false, "leave coloring_allocator_dram out of the level's list: the program has its addresses")
 	fs.BoolVar(&o.NoDRAMRotation, "disable-dram-rotation", false, "leave address_rotation_dram out of the level's list")
 	fs.BoolVar(&o.NoHBMCheck, "disable-hbm-usage-check", false, "warn of programs that need more HBM than there is, and go on")
+	allocationFlags(cmd, &o.Alloc)
 	completeFlag(cmd, "allocator", "coloring")
 	completeFlag(cmd, "print-format", "rir", "json")
 	for _, name := range []string{"pass", "skip-pass", "start-pass", "print-before", "print-after"} {
 		completeFlag(cmd, name, passNames()...)
 	}
+}
+
+// allocationFlags are the allocators' own, under the names that the reference's driver has for them, but the last of the
+// alignments, which has none there.
+func allocationFlags(cmd *cobra.Command, o *codegen.Allocation) {
+	fs := cmd.Flags()
+	fs.IntVar(&o.AXIThreshold, "AXI-alignment-size-thres", o.AXIThreshold, "SBUF tensors of fewer `BYTES` a partition start on a 256-byte boundary while there is room; -1 never")
+	fs.IntVar(&o.RMWAlign, "RMW-alignment", o.RMWAlign, "SBUF tensors start on a multiple of `BYTES` where read-modify-write needs it; -1 never")
+	fs.StringVar(&o.RMWTarget, "RMW-alignment-target-arch", o.RMWTarget, "`NAME` of the first machine that needs --RMW-alignment")
+	fs.IntVar(&o.DMAPage, "dram-page-size", o.DMAPage, "`BYTES` of a page: SBUF tensors of whole pages that transfers move start on one while there is room; -1 never")
+	fs.IntVar(&o.APAlign, "AP-alignment", o.APAlign, "start SBUF tensors on what their access patterns have in common, up to `BYTES`, while there is room; -1 never")
+	fs.IntVar(&o.DMALevel, "gca-dma-optlevel", o.DMALevel, "`LEVEL` of effort for few reloads of spilled tensors: 0 off, 1 default, 2 aggressive, -1 automatic")
+	fs.BoolVar(&o.NoSpillHint, "gca-use-no-spill-hint", o.NoSpillHint, "do not spill tensors that the input marks do-not-spill")
+	completeFlag(cmd, "gca-dma-optlevel", "-1", "0", "1", "2")
 }
 
 func passNames() []string {

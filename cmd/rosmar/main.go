@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -75,6 +76,24 @@ func (p *product) Write(b []byte) (int, error) {
 
 // talk is standard error, with the progress line out of the way.
 func (a *app) talk() io.Writer { return a.progress }
+
+// log is for what passes say of their work: warnings unless -q, everything with -v.
+func (a *app) log(input string) *slog.Logger {
+	if a.quiet {
+		return nil
+	}
+	level := slog.LevelWarn
+	if a.verbose {
+		level = slog.LevelDebug
+	}
+	h := slog.NewTextHandler(a.talk(), &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, at slog.Attr) slog.Attr {
+		if at.Key == slog.TimeKey && len(groups) == 0 {
+			return slog.Attr{}
+		}
+		return at
+	}})
+	return slog.New(h).With("input", input)
+}
 
 func (a *app) execute(ctx context.Context, args []string) error {
 	root := a.root()

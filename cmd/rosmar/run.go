@@ -114,7 +114,7 @@ func (a *app) runOne(ctx context.Context, name string, opt *codegen.Options, f *
 	defer a.progress.end(0)
 
 	known := models{loaded: map[string]*codegen.Program{}, seed: f.seedWeights}
-	worker := &codegen.Worker{Talk: a.talk(), Progress: hear}
+	worker := &codegen.Worker{Talk: a.talk(), Progress: hear, Log: a.log(name)}
 	pkg, p, res, err := a.packageOf(ctx, worker, name, opt, &known)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (a *app) testAll(ctx context.Context, dirs []string, opt *codegen.Options, 
 	var passed, failed, skipped int
 	a.progress.expect(len(cases))
 	work := func(w *codegen.Worker, i int) error {
-		w.Talk, w.Progress = a.talk(), a.progress.begin(i, cases[i].Name)
+		w.Talk, w.Progress, w.Log = a.talk(), a.progress.begin(i, cases[i].Name), a.log(cases[i].Name)
 		defer a.progress.end(i)
 		results[i] = w.RunCase(ctx, &cases[i], opt, ropt)
 		return results[i].Err
