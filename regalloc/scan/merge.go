@@ -15,8 +15,9 @@ type candidate struct {
 	row   uint32 // in Ops for a parameter, else noRow
 	when  when   // from the head of the block
 	from  uint32 // ways on which it is in a register
+	votes uint32 // by which that register leads (Boyer and Moore's majority)
 	class flow.Class
-	reg   uint8 // on the first of these ways
+	reg   uint8 // on most of these ways
 }
 
 const noRow = ^uint32(0)
@@ -226,10 +227,15 @@ func (a *Allocator) gather(b uint32) (ways uint32) {
 }
 
 func (x *candidate) seen(r uint8) {
-	if x.from == 0 {
-		x.reg = r
-	}
 	x.from++
+	switch {
+	case x.votes == 0:
+		x.reg, x.votes = r, 1
+	case x.reg == r:
+		x.votes++
+	default:
+		x.votes--
+	}
 }
 
 // choose leaves a register to each candidate that gets one.
@@ -268,18 +274,12 @@ func (a *Allocator) choose(b, ways uint32) {
 	for k := range m.cands[:n] {
 		x := &m.cands[k]
 		keep := left[x.class] > 0 && (2*x.from > ways || x.row != noRow && x.from > 0)
-		if keep && a.loops.Heads[b] && x.when.crosses() && a.loop[b].calls && x.row == noRow {
-			keep = bits.OnesCount64(room[x.class]&^taken[x.class]&^a.regs.Destroyed(x.class)) > 0
-		}
 		if !keep {
 			x.reg = none
 			continue
 		}
 		left[x.class]--
 		free := room[x.class] &^ taken[x.class]
-		if x.when.crosses() && a.loops.Heads[b] && 1<<x.reg&a.regs.Destroyed(x.class) != 0 && free&^a.regs.Destroyed(x.class) != 0 && x.row == noRow {
-			free &^= a.regs.Destroyed(x.class)
-		}
 		if free>>x.reg&1 == 0 {
 			x.reg = none
 			if h := a.hint[x.value]; h != none && free>>h&1 != 0 {
