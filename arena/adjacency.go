@@ -97,3 +97,41 @@ func (g *Adjacency) Reset() { g.deg, g.off, g.list, g.done = g.deg[:0], g.off[:0
 
 // Bytes returns the size of the storage, used or not.
 func (g *Adjacency) Bytes() int { return sizeOf(g.deg) + sizeOf(g.off) + sizeOf(g.list) }
+
+// Build makes the whole graph from a list of edges: both passes at once, for a caller that has the edges in memory. Edges that
+// stand together by their first node cost less than mixed ones, since that node's counter stays in a register.
+func (g *Adjacency) Build(n int, edges [][2]uint32) {
+	g.Begin(n)
+	deg := g.deg
+	for i := 0; i < len(edges); {
+		a, from := edges[i][0], i
+		self := uint32(0)
+		for ; i < len(edges) && edges[i][0] == a; i++ {
+			b := edges[i][1]
+			deg[b]++
+			if a == b {
+				self += 2
+			}
+		}
+		deg[a] += uint32(i-from) - self
+	}
+	g.Fill()
+	// next[a] is where the next neighbour of a goes.
+	next, list := g.off[1:], g.list
+	for i := 0; i < len(edges); {
+		a := edges[i][0]
+		at := next[a]
+		for ; i < len(edges) && edges[i][0] == a; i++ {
+			b := edges[i][1]
+			if a == b {
+				continue
+			}
+			to := next[b]
+			next[b] = to + 1
+			list[at], list[to] = b, a
+			at++
+		}
+		next[a] = at
+	}
+	g.done = g.list
+}

@@ -106,6 +106,9 @@ func (o *Options) resolve(own *target.Generation) (*target.Generation, []string,
 	if o.HBMGiB < 0 || o.HBMGiB > g.HBMGiB {
 		return nil, nil, target.Errorf(target.User, "--hbm-gib %d: %s has a window of %d GiB a core", o.HBMGiB, g.Name, g.HBMGiB)
 	}
+	if o.Watchdog <= 0 {
+		return nil, nil, target.Errorf(target.User, "--allocation-timeout %v: more than no time", o.Watchdog)
+	}
 	if o.TileSBBytes < 0 || o.TileSBBytes > g.SBBytes {
 		return nil, nil, target.Errorf(target.User, "--tile-sb-bytes %d: %s has %d bytes a partition", o.TileSBBytes, g.Name, g.SBBytes)
 	}

@@ -5,9 +5,12 @@
 //
 //	Seg      a live segment of a node                              index.go
 //	Index    segments by time, answers "what overlaps [lo, hi)"    index.go
-//	Graph    interference: adjacency, matrix or index              graph.go
+//	Graph    interference: adjacency, matrix or index, of segments
+//	         or of a list of edges                                 graph.go
 //	Node     what colouring needs to know of a node                simplify.go
 //	Solver   simplify and select                                   simplify.go, select.go
+//	         smallest-last, where no number of lanes is given      smallest.go
+//	Lanes    the geometry of a register file                       lanes.go
 //	Guard    the limits of a spill fixpoint                        fixpoint.go
 //
 // # The algorithm

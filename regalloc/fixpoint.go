@@ -19,7 +19,7 @@ type TimeoutError struct {
 }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("%s: allocation takes too long: no placement after %v and %d rounds; raise the watchdog, or the memory", e.What, e.Limit, e.Round)
+	return fmt.Sprintf("%s: allocation takes too long: no placement after %v and %d rounds; raise --allocation-timeout, or the memory", e.What, e.Limit, e.Round)
 }
 
 // StagnationError says that spilling went on without getting closer to a placement: a defect of the spiller, not of the
@@ -39,6 +39,8 @@ func (e *StagnationError) Error() string {
 type Guard struct {
 	What  string
 	Limit time.Duration
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
 
 	start time.Time
 	best  int64
@@ -51,14 +53,17 @@ func (g *Guard) Start() {
 	if g.Limit == 0 {
 		g.Limit = DefaultWatchdog
 	}
-	g.start, g.best, g.stale, g.Round = time.Now(), 1<<63-1, 0, 0
+	if g.Now == nil {
+		g.Now = time.Now
+	}
+	g.start, g.best, g.stale, g.Round = g.Now(), 1<<63-1, 0, 0
 }
 
 // Next is asked after a round that left bytes unplaced. progress says that spilling shortened a live range that no earlier
 // round touched, which can happen only finitely often, so such a round never counts against the program.
 func (g *Guard) Next(bytes int64, progress bool) error {
 	g.Round++
-	if time.Since(g.start) > g.Limit {
+	if g.Now().Sub(g.start) > g.Limit {
 		return &TimeoutError{g.What, g.Limit, g.Round}
 	}
 	if progress || bytes < g.best {

@@ -89,6 +89,14 @@ func (g *Graph) Build(n int, segs []Seg) {
 	g.edges = g.adj.Edges()
 }
 
+// BuildEdges takes the pairs of n nodes that interfere, each once, in any order. Pairs of a node with itself are dropped. There are
+// no segments: a caller whose edges do not come from overlap in time has its own.
+func (g *Graph) BuildEdges(n int, edges [][2]uint32) {
+	g.n, g.segs, g.single, g.Kind = n, nil, false, GraphAdjacency
+	g.adj.Build(n, edges)
+	g.edges = g.adj.Edges()
+}
+
 // orderEnds sorts the positions of the segments by end, by counting.
 func (g *Graph) orderEnds() {
 	last := uint32(0)

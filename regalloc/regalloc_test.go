@@ -85,61 +85,36 @@ func TestIndexLongSegment(t *testing.T) {
 	}
 }
 
-// lanes is a geometry of n equal slots in one row, for nodes of Len slots.
-type lanes struct {
-	n  int
-	at []int
-	s  *Solver
-}
-
-func (l *lanes) Place(n uint32, neighbours []uint32) bool {
-	busy := make([]bool, l.n)
-	for _, j := range neighbours {
-		if a := l.at[j]; a >= 0 {
-			for k := range int(l.s.Nodes[j].Len) {
-				busy[a+k] = true
-			}
-		}
-	}
-	w := int(l.s.Nodes[n].Len)
-next:
-	for a := 0; a+w <= l.n; a++ {
-		for k := range w {
-			if busy[a+k] {
-				continue next
-			}
-		}
-		l.at[n] = a
-		return true
-	}
-	return false
-}
-
 // What Simplify calls certain gets a place whatever the rest took, the rest is reported, and nothing overlaps.
 func TestCertainMeansPlaced(t *testing.T) {
 	var s Solver
 	var r Result
+	var geo Lanes
 	rapid.Check(t, func(t *rapid.T) {
 		n, segs := segments(t, false)
-		slots := rapid.IntRange(1, 12).Draw(t, "slots")
+		slots := rapid.SampledFrom([]int{1, 2, 3, 5, 8, 12, 63, 64, 65, 127, 128, 129, 260}).Draw(t, "slots")
 		s.Weight, s.Classes = []int32{1}, 1
 		s.Graph.Build(n, segs)
 		s.Nodes = s.Nodes[:0]
-		geo := &lanes{n: slots, s: &s}
+		geo.Reset(n, slots)
+		s.Metric = Metric(rapid.IntRange(0, int(NumMetrics)-1).Draw(t, "metric"))
+		if slots > 1 && rapid.Bool().Draw(t, "forbid") {
+			geo.Forbid(rapid.IntRange(0, slots-1).Draw(t, "forbidden"))
+		}
 		fixed := 0
 		for k := range n {
-			w := int32(rapid.IntRange(1, 3).Draw(t, "width"))
-			d := Node{Room: int64(slots) - int64(w) + 1, Own: w - 1, Len: w, Bytes: int64(w), Cost: int64(rapid.IntRange(1, 9).Draw(t, "cost"))}
+			w := rapid.IntRange(1, 3).Draw(t, "width")
+			geo.SetWidth(uint32(k), w)
+			d := geo.Node(w, int64(rapid.IntRange(1, 9).Draw(t, "cost")))
 			if rapid.IntRange(0, 9).Draw(t, "infinite") == 0 {
 				d.Cost = Infinite
 			}
-			at := -1
-			if k < 2 && int(w) <= slots && rapid.IntRange(0, 5).Draw(t, "fixed") == 0 {
-				d.Fixed, at = true, 0
+			if k < 2 && w <= slots && rapid.IntRange(0, 5).Draw(t, "fixed") == 0 {
+				d.Fixed = true
+				geo.Fix(uint32(k), slots-w)
 				fixed++
 			}
 			s.Nodes = append(s.Nodes, d)
-			geo.at = append(geo.at, at)
 		}
 		s.Simplify()
 		if len(s.Order) != n-fixed {
@@ -152,9 +127,9 @@ func TestCertainMeansPlaced(t *testing.T) {
 			}
 			seen[o] = true
 		}
-		Select(&s, geo, &r)
+		Select(&s, &geo, &r)
 		for k, o := range s.Order[:s.Certain] {
-			if geo.at[o] < 0 {
+			if geo.At[o] < 0 {
 				t.Fatalf("node %d, number %d of %d certain ones, found no place", o, k, s.Certain)
 			}
 		}
@@ -170,12 +145,12 @@ func TestCertainMeansPlaced(t *testing.T) {
 		}
 		for k := range n {
 			missing := slices.Contains(r.Unplaced, uint32(k)) || slices.Contains(r.Stuck, uint32(k))
-			if missing == (geo.at[k] >= 0) {
-				t.Fatalf("node %d: place %d, reported missing %v", k, geo.at[k], missing)
+			if missing == (geo.At[k] >= 0) {
+				t.Fatalf("node %d: place %d, reported missing %v", k, geo.At[k], missing)
 			}
 			for _, o := range s.Graph.Neighbours(uint32(k)) {
-				a, b := geo.at[k], geo.at[o]
-				if a >= 0 && b >= 0 && a < b+int(s.Nodes[o].Len) && b < a+int(s.Nodes[k].Len) && !(s.Nodes[k].Fixed && s.Nodes[o].Fixed) {
+				a, b := geo.At[k], geo.At[o]
+				if a >= 0 && b >= 0 && a < b+s.Nodes[o].Len && b < a+s.Nodes[k].Len && !(s.Nodes[k].Fixed && s.Nodes[o].Fixed) {
 					t.Fatalf("nodes %d and %d overlap", k, o)
 				}
 			}
@@ -203,11 +178,13 @@ func TestCheapestIsSpilled(t *testing.T) {
 		var r Result
 		s.Weight, s.Classes = []int32{1}, 1
 		s.Graph.Build(3, segs)
+		var geo Lanes
+		geo.Reset(3, 2)
 		for k := range 3 {
 			s.Nodes = append(s.Nodes, Node{Room: 2, Len: 1, Cost: c.costs[k], Bytes: c.bytes[k]})
 		}
 		s.Simplify()
-		Select(&s, &lanes{n: 2, at: []int{-1, -1, -1}, s: &s}, &r)
+		Select(&s, &geo, &r)
 		if !slices.Equal(r.Unplaced, c.want) || !slices.Equal(r.Stuck, c.stuck) {
 			t.Errorf("%s: unplaced %v, stuck %v, want %v, %v", c.name, r.Unplaced, r.Stuck, c.want, c.stuck)
 		}
@@ -231,12 +208,32 @@ func TestGuard(t *testing.T) {
 	if !errors.As(err, &stuck) || rounds != StagnationRounds {
 		t.Errorf("after %d idle rounds: %v", rounds, err)
 	}
-	g = Guard{What: "SB", Limit: time.Nanosecond}
+}
+
+// Seed item 63: the watchdog goes off after its limit and not before, however many rounds that are; the clock is the test's.
+func TestSeed63Watchdog(t *testing.T) {
+	now := time.Unix(0, 0)
+	g := Guard{What: "SB", Now: func() time.Time { return now }}
 	g.Start()
-	time.Sleep(time.Millisecond)
+	for k := range 1000 {
+		if err := g.Next(int64(1000-k), true); err != nil {
+			t.Fatalf("round %d: %v", k, err)
+		}
+	}
+	now = now.Add(DefaultWatchdog)
+	if err := g.Next(1, true); err != nil {
+		t.Errorf("at the limit: %v", err)
+	}
+	now = now.Add(time.Nanosecond)
 	var late *TimeoutError
-	if err := g.Next(1, true); !errors.As(err, &late) || late.What != "SB" {
+	if err := g.Next(1, true); !errors.As(err, &late) || late.What != "SB" || late.Limit != 2700*time.Second || late.Round != 1002 {
 		t.Errorf("beyond the limit: %v", err)
+	}
+	g = Guard{What: "PSUM", Limit: time.Second, Now: g.Now}
+	g.Start()
+	now = now.Add(2 * time.Second)
+	if err := g.Next(1, true); !errors.As(err, &late) || late.Limit != time.Second {
+		t.Errorf("beyond a lower limit: %v", err)
 	}
 }
 

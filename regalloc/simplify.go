@@ -21,11 +21,25 @@ type Node struct {
 	Fixed bool
 }
 
+// Metric is what Simplify minimises when no place is certain: what to give up for the room that it makes. Costs are as in Node.
+type Metric uint8
+
+const (
+	// MetricCap is cost over the places that the node lacks.
+	MetricCap Metric = iota
+	// MetricCapSquared is cost over their square: it weighs room more against cost.
+	MetricCapSquared
+	// MetricDegreeSquared is cost over the square of the neighbours left, whatever their size.
+	MetricDegreeSquared
+	NumMetrics
+)
+
 // hot is what the loop over edges touches. 24 bytes.
 type hot struct {
 	cap   int64
 	own   int32
 	len   int32
+	left  uint32 // neighbours that are not stacked
 	class uint8
 	shift uint8
 	state uint8
@@ -41,8 +55,9 @@ const (
 
 // Solver colours one problem at a time and keeps its storage.
 type Solver struct {
-	Graph Graph
-	Nodes []Node
+	Graph  Graph
+	Nodes  []Node
+	Metric Metric
 	// Weight[j*Classes+i] is how many of a node of class i's candidate strips one placement of class j can touch.
 	Weight  []int32
 	Classes int
@@ -56,6 +71,7 @@ type Solver struct {
 	unsafe arena.Heap
 	rank   []uint32 // by node: place in descending order of Bytes
 	byRank []uint32
+	degree []uint32 // of SmallestLast: neighbours left
 }
 
 // Simplify orders the nodes: those whose place is certain first, as they become so, smallest number first; then, each time
@@ -76,7 +92,9 @@ func (s *Solver) Simplify() {
 			continue
 		}
 		row := s.Weight
-		for _, j := range s.Graph.Neighbours(uint32(i)) {
+		neighbours := s.Graph.Neighbours(uint32(i))
+		h.left = uint32(len(neighbours))
+		for _, j := range neighbours {
 			o := &s.hot[j]
 			h.cap -= int64(row[int(o.class)*s.Classes+int(h.class)]) * (int64(h.own+o.len) >> h.shift)
 		}
@@ -152,6 +170,7 @@ func (s *Solver) push(i uint32) {
 		if o.state < stateUnsafe || o.state == stateStacked {
 			continue
 		}
+		o.left--
 		o.cap += int64(row[o.class]) * (int64(o.own+h.len) >> o.shift)
 		if o.cap > 0 {
 			o.state = stateSafe
@@ -160,9 +179,17 @@ func (s *Solver) push(i uint32) {
 	}
 }
 
-// metric is the price of spilling i for each place that it lacks, as an ordered integer.
+// metric is the price of giving i up for the room that it makes, as an ordered integer.
 func (s *Solver) metric(i uint32) int64 {
-	return int64(math.Float64bits(float64(s.Nodes[i].Cost) / float64(max(1, 1-s.hot[i].cap))))
+	room := float64(max(1, 1-s.hot[i].cap))
+	switch s.Metric {
+	case MetricCapSquared:
+		room *= room
+	case MetricDegreeSquared:
+		room = float64(max(1, s.hot[i].left))
+		room *= room
+	}
+	return int64(math.Float64bits(float64(s.Nodes[i].Cost) / room))
 }
 
 // rankNodes numbers the unsafe nodes so that of equal metrics the larger comes first, then the earlier.

@@ -54,6 +54,7 @@ func compileFlags(cmd *cobra.Command, o *codegen.Options) {
 	fs.IntVar(&o.SBBytes, "sb-bytes", 0, "`BYTES` of SBUF a partition that the allocator may use; 0 is the machine's")
 	fs.IntVar(&o.PSUMBanks, "psum-banks", 0, "`BANKS` of PSUM that the allocator may use; 0 is the machine's")
 	fs.IntVar(&o.HBMGiB, "hbm-gib", 0, "`GiB` of HBM; 0 is the machine's")
+	fs.DurationVar(&o.Watchdog, "allocation-timeout", o.Watchdog, "`TIME` after which an allocator that still spills gives up, with exit code 2")
 	fs.IntVar(&o.TileSBBytes, "tile-sb-bytes", 0, "`BYTES` of SBUF a partition that tiles are planned for; 0 is 90 % of the machine's")
 	fs.IntVar(&o.TileLevel, "tile-level", o.TileLevel, "`LEVEL` of data reuse in products: 0 loads operands at use, 1 keeps rows, 2 keeps blocks")
 	fs.Int64Var(&o.MaxInstructions, "max-instruction-limit", o.MaxInstructions, "refuse programs of more than `N` instructions, before they are built")

@@ -1,0 +1,65 @@
+package regalloc
+
+import "github.com/rosmar-compiler/rosmar/arena"
+
+// SmallestLast orders the nodes of a graph with stored edges for colouring with as few lanes as a first fit can manage, where
+// nothing spills and no number of lanes is given: nodes with few neighbours left go first, so that Select meets the dense core
+// first (Matula and Beck, "Smallest-last ordering and clustering and graph coloring algorithms", JACM 1983). It returns the
+// degeneracy, the most neighbours that a node has left when it goes: one lane more always suffices for nodes of one lane.
+// Nodes need only be described where Select may fail.
+//
+// All nodes of at most k neighbours go before k grows, the one found last first. So an edge costs one decrement a side and
+// nothing moves between buckets; a level looks at the nodes that have more than k neighbours left, which is at most twice the
+// edges over all levels.
+func (s *Solver) SmallestLast() (degeneracy int) {
+	n := s.Graph.Len()
+	s.Order = arena.Resized(s.Order, n)[:0]
+	s.degree = arena.Resized(s.degree, n)
+	s.byRank = arena.Resized(s.byRank, n)
+	s.rank = arena.Resized(s.rank, n)
+	const gone = 1<<31 - 1 // bit 30 tells it from a degree, however often it is decremented
+	deg, stack, left, order, adj := s.degree, s.byRank, s.rank, s.Order, &s.Graph.adj
+	for i := range deg {
+		deg[i] = uint32(adj.Degree(uint32(i)))
+		left[i] = uint32(i)
+	}
+	for len(order) < n {
+		if alive := n - len(order); len(left) > alive+alive/4 {
+			kept := 0
+			for _, i := range left {
+				left[kept] = i
+				kept += int(1 - deg[i]>>30)
+			}
+			left = left[:kept]
+		}
+		k, top := uint32(gone>>1), 0
+		for _, i := range left {
+			d := deg[i]
+			if d > k {
+				continue
+			}
+			if d < k {
+				k, top = d, 0
+			}
+			stack[top] = i
+			top++
+		}
+		degeneracy = int(k)
+		for top > 0 {
+			top--
+			i := stack[top]
+			deg[i] = gone
+			order = append(order, i)
+			for _, j := range adj.Neighbours(i) {
+				d := deg[j] - 1
+				deg[j] = d
+				if d == k {
+					stack[top] = j
+					top++
+				}
+			}
+		}
+	}
+	s.Order, s.Certain = order, n
+	return degeneracy
+}
