@@ -18,6 +18,9 @@ type Allocation struct {
 
 	DMALevel    int  // -1 auto, 0 off, 1, 2 aggressive: effort for few reloads
 	NoSpillHint bool // tensors that say so are not spilled
+
+	FastContextSwitch bool // no loads are pinned
+	UnpinGen2         bool // nor on the second generation
 }
 
 // Defaults of the allocators' options.
@@ -75,4 +78,5 @@ func (a *Allocation) apply(o *memalloc.Options) {
 	}
 	o.DMALevel = dmaLevels[a.DMALevel+1]
 	o.NoSpillHint = a.NoSpillHint
+	o.FastContextSwitch, o.UnpinGen2 = a.FastContextSwitch, a.UnpinGen2
 }

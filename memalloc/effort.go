@@ -84,7 +84,7 @@ func (ws *Workspace) logSuccess(m *ir.Module, f ir.Func, opt *Options, mt *Metri
 	}
 	opt.Log.Debug(mt.Space.String()+" placed", "best_heuristic", mt.Iterations, "iterations", mt.Iterations,
 		"spill_cycles", mt.SpillCost, "spilled", mt.Spilled, "bytes_per_partition", mt.SpilledPerPart,
-		"spill_time", mt.SpillTime)
+		"pin_tried", mt.PinTried, "pinned", mt.Pinned, "unpinned", mt.Unpinned, "spill_time", mt.SpillTime)
 }
 
 // spillCost is the ns that the function's spill code takes by itself, which is cycles in the units of the cost model.

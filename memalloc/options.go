@@ -28,6 +28,9 @@ type Options struct {
 	StripBytes int64
 	// Align are the rules for the starts of SB locations.
 	Align Alignments
+	// FastContextSwitch pins no loads, since another program may want the memory; UnpinGen2 pins none on generation level 20.
+	FastContextSwitch bool
+	UnpinGen2         bool
 	// NoSpillHint honours SetNoSpill.
 	NoSpillHint bool
 	// NoSpill makes the first overflow an error.
@@ -100,6 +103,9 @@ type Metrics struct {
 	Remats         int   // values among Spilled that had a home already
 	HomeBytes      int64 // SB, PSUM: DRAM bytes of new homes; DRAM: bytes of all homes
 	HomeAligned    int64 // DRAM: the same, each in whole pages
+	PinTried       int64 // bytes a partition of loads that could be made again, where something found no place
+	Pinned         int64 // of these, pinned
+	Unpinned       int64 // of these, un-pinned under pressure
 	SpillCost      int64 // estimated ns of the spill code by itself
 	Score          int64 // of the last attempt: cost of what found no place, 0 when all did; lower is better
 	TooManyReloads bool  // optimisations of reloads went off at MaxReloads

@@ -30,11 +30,11 @@ func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 			return *mt, err
 		}
 		mt.Iterations++
-		s := &ws.solver
-		s.Simplify()
-		if err := ws.selectSB(m); err != nil {
+		ws.pinAgain()
+		if err := ws.colourSB(m, &opt, mt); err != nil {
 			return *mt, err
 		}
+		s := &ws.solver
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
 		ws.sbDemand(mt)
 		ws.logAttempt(&opt, mt)

@@ -17,6 +17,24 @@ const (
 	attempts
 )
 
+// colourSB colours the units of a round. What loses its bet is coloured anew only when nothing else can make room: the next round
+// has it among its candidates anyway.
+func (ws *Workspace) colourSB(m *ir.Module, opt *Options, mt *Metrics) error {
+	for {
+		ws.solver.Simplify()
+		if err := ws.selectSB(m); err != nil {
+			return err
+		}
+		if len(ws.result.Unplaced)+len(ws.result.Stuck) == 0 {
+			return nil
+		}
+		ws.bet(m, opt, mt)
+		if freed := ws.unpin(m, mt); !freed || len(ws.result.Unplaced) > 0 {
+			return ws.stillPinned(m)
+		}
+	}
+}
+
 // selectSB gives places, or leaves in the result what the attempt that costs least left over.
 func (ws *Workspace) selectSB(m *ir.Module) error {
 	s, r, best := &ws.solver, &ws.result, &ws.best

@@ -27,6 +27,7 @@ type Workspace struct {
 	check checker
 	live  liveScan
 	spill spiller
+	pins  pins
 }
 
 // Linear is the storage of the use lists, for passes between the allocators: each allocator builds them anew.
@@ -42,6 +43,7 @@ func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused in
 // begin starts one call of a spilling allocator. The metrics are the workspace's.
 func (ws *Workspace) begin(m *ir.Module, f ir.Func, what string, opt *Options) *Metrics {
 	ws.spill.begin(m, f, opt)
+	ws.pins.begin()
 	ws.spill.opt.RunGap = opt.runGap()
 	ws.guard = regalloc.Guard{What: what, Limit: opt.Watchdog}
 	ws.guard.Start()
