@@ -7,7 +7,7 @@
 // itself.
 //
 //	Allocator   the storage, Run, instructions              scan.go
-//	when        next uses, pressure of blocks and loops     next.go
+//	when        next uses                                   next.go
 //	enter       registers where blocks begin and end        merge.go
 //	resolve     parallel copies along edges                 copies.go
 //	finish      stores, numbers of slots, order of moves    finish.go

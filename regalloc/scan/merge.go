@@ -257,23 +257,12 @@ func (a *Allocator) choose(b, ways uint32) {
 		left[c] = a.regs.N[c] - a.tested(b, flow.Class(c))
 		room[c] = a.regs.All(flow.Class(c))
 	}
-	var through [flow.NumClasses]int // values only carried through the loop that must go
-	if a.loops.Heads[b] {
-		p := &a.loop[b]
-		for c := range through {
-			through[c] = max(0, int(p.live[c])-a.regs.N[c], int(p.across[c])-a.regs.Saved[c])
-		}
-		for k := n - 1; k >= 0; k-- {
-			x := &m.cands[k]
-			if x.when.time() >= loopExit && x.row == noRow && through[x.class] > 0 {
-				through[x.class]--
-				x.from, x.reg = 0, none
-			}
-		}
-	}
 	for k := range m.cands[:n] {
 		x := &m.cands[k]
 		keep := left[x.class] > 0 && (2*x.from > ways || x.row != noRow && x.from > 0)
+		if a.loops.Heads[b] && x.row == noRow && x.when.time() >= loopExit {
+			keep = false // the loop does not use it
+		}
 		if !keep {
 			x.reg = none
 			continue

@@ -28,26 +28,19 @@ func sum(t when, d uint32) when { return when(min(uint64(t)+uint64(d), uint64(la
 
 // ahead is what the walk against the order knows of a value.
 type ahead struct {
-	next  when
-	calls uint32 // calls counted when it became live in this block
-	later bool   // a call comes before its last use, in a block further on
+	next when
+	mark int32 // calls counted when it became live in this block, -1 when one comes before its last use in a block further on
 }
 
-// pressure is how many values of each class are live at once in a block or loop, and how many across a call.
-type pressure struct {
-	live, across [flow.NumClasses]uint32
-	calls        bool
-}
-
-func (p *pressure) max(o *pressure) {
-	for c := range p.live {
-		p.live[c], p.across[c] = max(p.live[c], o.live[c]), max(p.across[c], o.across[c])
+func (w *ahead) packed(calls int32) when {
+	if w.next != never && calls > w.mark {
+		return w.next | crosses
 	}
-	p.calls = p.calls || o.calls
+	return w.next
 }
 
-// nextUses fills next for every operand, into for every value live into a block, and the pressures. Blocks in loops are walked twice: the
-// first time what the back edge brings is not known.
+// nextUses fills next for every operand, into for every value live into a block. Blocks in loops are walked
+// twice: the first time what the back edge brings is not known.
 func (a *Allocator) nextUses() {
 	f := a.f
 	a.next = arena.Resized(a.next, len(f.Ops))
@@ -64,114 +57,91 @@ func (a *Allocator) nextUses() {
 	for v := range a.work {
 		a.work[v] = ahead{next: never}
 	}
-	a.block = arena.Resized(a.block, len(f.Blocks))
-	loops := false
 	order := a.loops.Order
 	for k := len(order) - 1; k >= 0; k-- {
-		a.lookBack(order[k])
-		loops = loops || a.loops.Heads[order[k]]
+		a.lookBack(order[k], a.loops.Depth[order[k]] == 0)
 	}
-	if loops {
-		for k := len(order) - 1; k >= 0; k-- {
-			if a.loops.Depth[order[k]] > 0 {
-				a.lookBack(order[k])
-			}
-		}
-	}
-	a.loop = arena.Resized(a.loop, len(f.Blocks))
-	clear(a.loop)
 	for k := len(order) - 1; k >= 0; k-- {
-		b := order[k]
-		p := &a.block[b]
-		if a.loops.Heads[b] {
-			a.loop[b].max(p)
-			p = &a.loop[b]
-		}
-		if h := a.loops.Header[b]; h != flow.NoBlock {
-			a.loop[h].max(p)
+		if a.loops.Depth[order[k]] > 0 {
+			a.lookBack(order[k], true)
 		}
 	}
 }
 
-// lookBack walks one block from its end to its head.
-func (a *Allocator) lookBack(b uint32) {
+// lookBack walks one block from its end to its head. Unless it is the last walk over the block, only what the blocks before need to
+// know is noted.
+func (a *Allocator) lookBack(b uint32, last bool) {
 	f := a.f
 	blk := &f.Blocks[b]
 	first, end := blk.Insts.From, blk.Insts.To
-	p := &a.block[b]
-	*p = pressure{}
-	var live [flow.NumClasses]uint32
-	calls := uint32(0)
 	for e := blk.Succs.From; e < blk.Succs.To; e++ {
-		to := f.Edges[e].To
+		edge := &f.Edges[e]
+		to := edge.To
 		away := when(end)
 		if d, o := a.loops.Depth[b], a.loops.Depth[to]; o < d {
 			away = sum(away, (d-o)*loopExit)
 		}
-		row := a.live.Row(to)
+		into := a.into[a.live.Row(to):]
 		for k, v := range a.live.In(to) {
-			a.need(v, away, a.into[row+uint32(k)], &live)
+			a.need(v, away, into[k])
 		}
-		params, args := f.Blocks[to].Params, f.Edges[e].Args
+		params := f.Blocks[to].Params
 		start := when(f.Blocks[to].Insts.From)
-		for k := range uint32(args.Len()) {
-			w := a.next[params.From+k]
-			if t := w.time(); t < stays {
-				w = w - start // relative; the bit of calls stays
+		for k, v := range f.Of(edge.Args) {
+			w := a.next[params.From+uint32(k)]
+			if w.time() < stays {
+				w -= start // from the head of its block; the bit of calls stays
 			}
-			a.need(f.Ops[args.From+k], away, w, &live)
+			a.need(v, away, w)
 		}
 	}
-	p.live = live
+	calls := int32(0)
 	for i := int(end) - 1; i >= int(first); i-- {
 		in := &f.Insts[i]
 		for row := in.Uses.To; row < in.To; row++ {
-			a.define(row, calls, &live)
-		}
-		reg := in.Kind == flow.Op || in.Kind == flow.Branch
-		if in.Kind == flow.Call {
-			for c := range live {
-				p.across[c] = max(p.across[c], live[c])
-			}
-			p.calls = true
-			calls++
-		}
-		for row := in.Uses.From; row < in.Uses.To; row++ {
 			w := &a.work[f.Ops[row]]
 			a.next[row] = w.packed(calls)
+			w.next = never
 		}
-		for row := in.Uses.From; row < in.Uses.To; row++ {
-			v := f.Ops[row]
+		if in.Kind == flow.Call {
+			calls++
+		}
+		uses := f.Of(in.Uses)
+		if last {
+			for k, v := range uses {
+				a.next[in.Uses.From+uint32(k)] = a.work[v].packed(calls)
+			}
+		}
+		wanted := in.Kind == flow.Op || in.Kind == flow.Branch
+		for _, v := range uses {
 			w := &a.work[v]
 			if w.next == never {
-				live[f.Class[v]]++
-				*w = ahead{next: stays, calls: calls}
+				*w = ahead{stays, calls}
 			}
-			if reg {
+			if wanted {
 				w.next = when(i)
 			}
 		}
-		for c := range live {
-			p.live[c] = max(p.live[c], live[c])
-		}
 	}
 	for row := blk.Params.From; row < blk.Params.To; row++ {
-		a.define(row, calls, &live)
+		w := &a.work[f.Ops[row]]
+		a.next[row] = w.packed(calls)
+		w.next = never
 	}
-	row := a.live.Row(b)
+	into := a.into[a.live.Row(b):]
 	for k, v := range a.live.In(b) {
 		w := &a.work[v]
 		t := w.packed(calls)
 		if t.time() < stays {
 			t -= when(first)
 		}
-		a.into[row+uint32(k)] = t
+		into[k] = t
 		w.next = never
 	}
 }
 
 // need makes v live at the end of a block, for what is w away from the point away.
-func (a *Allocator) need(v flow.Value, away, w when, live *[flow.NumClasses]uint32) {
+func (a *Allocator) need(v flow.Value, away, w when) {
 	t := w.time()
 	if t == never {
 		return
@@ -181,28 +151,11 @@ func (a *Allocator) need(v flow.Value, away, w when, live *[flow.NumClasses]uint
 	}
 	d := &a.work[v]
 	if d.next == never {
-		live[a.f.Class[v]]++
-		*d = ahead{next: t, later: w.crosses()}
-		return
+		*d = ahead{next: t}
+	} else {
+		d.next = min(d.next, t)
 	}
-	d.next = min(d.next, t)
-	d.later = d.later || w.crosses()
-}
-
-func (w *ahead) packed(calls uint32) when {
-	if w.next != never && (w.later || calls > w.calls) {
-		return w.next | crosses
-	}
-	return w.next
-}
-
-// define ends the life of what a row defines.
-func (a *Allocator) define(row, calls uint32, live *[flow.NumClasses]uint32) {
-	v := a.f.Ops[row]
-	w := &a.work[v]
-	a.next[row] = w.packed(calls)
-	if w.next != never {
-		live[a.f.Class[v]]--
-		w.next = never
+	if w.crosses() {
+		d.mark = -1
 	}
 }

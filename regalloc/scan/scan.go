@@ -31,11 +31,9 @@ type Allocator struct {
 	loops flow.Loops
 
 	// What is known before the scan.
-	next  []when // by row of Ops: when the value is needed after this operand
-	into  []when // by row of live: when it is needed after the head of the block
-	work  []ahead
-	block []pressure // by block
-	loop  []pressure // by header: of the loop's blocks
+	next []when  // by row of Ops: when the value is needed after this operand
+	into []when  // by row of live: when it is needed after the head of the block
+	work []ahead // by value
 
 	// Where values are at the point of the scan.
 	reg   []uint8 // by value
