@@ -138,20 +138,25 @@ func (w *Worker) dump(pass string, index int, before bool) error {
 		format = "rir"
 	}
 	if o.DumpDir != "" {
-		if err := os.MkdirAll(o.DumpDir, 0o755); err != nil {
-			return target.Errorf(target.User, "--dump-dir: %v", err)
-		}
-		f, err := os.Create(filepath.Join(o.DumpDir, fmt.Sprintf("%02d.%s.%s.%s", index, when, pass, format)))
-		if err != nil {
-			return target.Errorf(target.User, "--dump-dir: %v", err)
-		}
-		return errors.Join(w.write(f, format), f.Close())
+		return w.dumpFile(fmt.Sprintf("%02d.%s.%s.%s", index, when, pass, format), func(out io.Writer) error { return w.write(out, format) })
 	}
 	if w.Talk == nil {
 		return nil
 	}
 	fmt.Fprintf(w.Talk, "# %s %s\n", when, pass)
 	return w.write(w.Talk, format)
+}
+
+// dumpFile writes a file of the dump folder.
+func (w *Worker) dumpFile(name string, write func(io.Writer) error) error {
+	if err := os.MkdirAll(w.opt.DumpDir, 0o755); err != nil {
+		return target.Errorf(target.User, "--dump-dir: %v", err)
+	}
+	f, err := os.Create(filepath.Join(w.opt.DumpDir, name))
+	if err != nil {
+		return target.Errorf(target.User, "--dump-dir: %v", err)
+	}
+	return errors.Join(write(f), f.Close())
 }
 
 func (w *Worker) write(out io.Writer, format string) error {

@@ -266,3 +266,92 @@ func TestHBMUsage(t *testing.T) {
 		}
 	}
 }
+
+// The key of SB's colouring stands for the loop-aware allocator where that colours SB, although its own pass is not there.
+func TestSeed17SnapshotBehindWithLoop(t *testing.T) {
+	a := MemoryAnalysis{After: []string{"coloring_allocator_sb"}}
+	list := []string{"pre_sched", "pre_sched", "coloring_allocator_with_loop", "address_tensor_insertion"}
+	want := []string{"pre_sched", "pre_sched", "coloring_allocator_with_loop", "memory_analysis_after_coloring_allocator_sb", "address_tensor_insertion"}
+	if got := a.withSnapshots(slices.Clone(list)); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	a.After = []string{"pre_sched"}
+	want = []string{"pre_sched", "pre_sched", "memory_analysis_after_pre_sched", "coloring_allocator_with_loop", "address_tensor_insertion"}
+	if got := a.withSnapshots(slices.Clone(list)); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A snapshot is in the list exactly when its key is in the set: none for an empty set, for other keys, or for passes that are no keys.
+func TestSeed21SnapshotKeys(t *testing.T) {
+	plain := func(after ...string) []string {
+		o := NewOptions()
+		o.Memory.After = after
+		names, err := o.Passes()
+		if err == nil {
+			err = o.Check()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	bare := plain()
+	for _, n := range bare {
+		if strings.HasPrefix(n, snapshotPrefix) {
+			t.Errorf("%s without being asked for", n)
+		}
+	}
+	if got := plain("coloring_allocator_psum", "coloring_allocator_dram"); !slices.Equal(got, bare) {
+		t.Errorf("passes that are no keys added %q", got)
+	}
+	for _, key := range SnapshotKeys() {
+		if passByName[snapshotPrefix+key] == nil {
+			t.Errorf("%s is not registered", snapshotPrefix+key)
+		}
+		got := plain(key)
+		at := slices.Index(bare, key)
+		if at < 0 {
+			if !slices.Equal(got, bare) {
+				t.Errorf("%s: %q", key, got)
+			}
+			continue
+		}
+		if want := slices.Insert(slices.Clone(bare), at+1, snapshotPrefix+key); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", key, got)
+		}
+	}
+	o := NewOptions()
+	for _, c := range []struct {
+		set  MemoryAnalysis
+		want string
+	}{
+		{MemoryAnalysis{After: []string{"nobody"}}, "Backend pass: nobody is not registered!"},
+		{MemoryAnalysis{Dump: []string{"pressure"}}, "--memory-analysis-dump pressure: spilling, live-range or memory-pressure"},
+		{MemoryAnalysis{Types: []string{"hbm"}}, "--memory-analysis-mem-types hbm: dram, sb or psum"},
+	} {
+		o.Memory = c.set
+		if err := o.Check(); err == nil || !strings.Contains(err.Error(), c.want) || target.ClassOf(err) != target.User {
+			t.Errorf("%+v: %v", c.set, err)
+		}
+	}
+}
+
+// Snapshots change neither package nor plan, and are written where passes print.
+func TestSnapshots(t *testing.T) {
+	want, _ := compile(t, load(t, "zoo:mlp"), NewOptions())
+	o := NewOptions()
+	o.Memory.After = []string{"coloring_allocator_sb", "post_sched"}
+	var talk bytes.Buffer
+	w := &Worker{Talk: &talk}
+	var buf neff.Buffer
+	if _, err := w.Compile(context.Background(), load(t, "zoo:mlp"), &o, &buf); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(buf.Bytes(), want) {
+		t.Error("another package")
+	}
+	if s := talk.String(); strings.Count(s, "# memory after ") != 2 || strings.Count(s, "memory-pressure SB") != 2 {
+		t.Error(s)
+	}
+}

@@ -49,6 +49,9 @@ type Options struct {
 	PrintFormat   string // "rir" (default) or "json"
 	DumpDir       string // where prints go, one numbered file each; standard error when empty
 
+	// Memory is what the snapshots of memory show, and behind which passes of the level they are taken.
+	Memory MemoryAnalysis
+
 	Debug      bool // names and provenance in the package (-g)
 	Compressed bool // gzip the archive; default on, see NewOptions
 	SeedWeight uint64
@@ -118,7 +121,7 @@ func (o *Options) resolve(own *target.Generation) (*target.Generation, []string,
 	if o.MaxInstructions < 1 {
 		return nil, nil, target.Errorf(target.User, "--max-instruction-limit %d: at least one", o.MaxInstructions)
 	}
-	if err := o.Alloc.check(); err != nil {
+	if err := errors.Join(o.Alloc.check(), o.Memory.check()); err != nil {
 		return nil, nil, err
 	}
 	switch o.PrintFormat {
@@ -174,7 +177,7 @@ func (o *Options) passes() ([]string, error) {
 	if len(names) == 0 {
 		switch o.OptLevel {
 		case -1, DefaultOptLevel:
-			names = o.gated(plane2)
+			names = o.Memory.withSnapshots(o.gated(plane2))
 		default:
 			return nil, target.NotSupported("optlevel", "--optlevel=%d: only the plane of level 2 is built; leave the flag out or give 2", o.OptLevel)
 		}

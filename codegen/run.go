@@ -56,7 +56,7 @@ func (w *Worker) runPlane(ctx context.Context, names []string) error {
 		if err := w.ready(p); err != nil {
 			return err
 		}
-		w.counters = nil
+		w.counters, w.position = nil, i
 		before := allocated()
 		start := time.Now()
 		var err error

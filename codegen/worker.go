@@ -41,6 +41,7 @@ type Worker struct {
 	out   io.WriteSeeker
 
 	counters []Counter
+	position int // of the running pass in its list
 	fixed    verify.Fixed
 	tile     tile.Stats
 	schedule sched.Result

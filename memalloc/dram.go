@@ -75,14 +75,7 @@ func DRAM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 	ws.ranges.Build(m, &ws.lin, target.SpaceDRAM, ssa.BySlot, func(s *ir.SetRow) bool { return internal(s.Kind) && s.Addr == space })
 	units := ws.ranges.Units
 	g := &ws.dram
-	g.addr, g.size = arena.Resized(g.addr, len(units)), arena.Resized(g.size, len(units))
-	for i := range units {
-		l := m.Locs.At(units[i].First)
-		g.addr[i], g.size[i] = -1, roundPage(max(1, dramBytes(l)))
-		if units[i].Flags&ssa.Placed != 0 {
-			g.addr[i] = l.Addr
-		}
-	}
+	g.measure(m, units)
 	mt.Nodes = len(units)
 	g.lifetimes(m, ws)
 	mt.PeakBytes, mt.PeakInst = ws.dramPeak()
@@ -123,6 +116,18 @@ func DRAM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 	mt.Placed = todo
 	dramTotals(m, f, opt.AddrSpace, &mt)
 	return mt, nil
+}
+
+// measure notes sizes, and the addresses of what has one.
+func (g *pages) measure(m *ir.Module, units []ssa.Unit) {
+	g.addr, g.size = arena.Resized(g.addr, len(units)), arena.Resized(g.size, len(units))
+	for i := range units {
+		l := m.Locs.At(units[i].First)
+		g.addr[i], g.size[i] = -1, roundPage(max(1, dramBytes(l)))
+		if units[i].Flags&ssa.Placed != 0 {
+			g.addr[i] = l.Addr
+		}
+	}
 }
 
 // dramBytes is the size of a DRAM location.

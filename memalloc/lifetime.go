@@ -31,7 +31,7 @@ func (g *pages) lifetimes(m *ir.Module, ws *Workspace) {
 			continue
 		}
 		u := &r.Units[i]
-		if g.joined[i] || g.marks[i]&markKept != 0 || u.Count > 1 || u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0 {
+		if g.joined[i] || g.marks[i]&markKept != 0 || u.Count > 1 || u.Flags&(ssa.Always|ssa.Opaque|ssa.Dead) != 0 {
 			g.own = append(g.own, regalloc.Seg{Start: u.Start, End: u.End, Node: uint32(i)})
 			continue
 		}
@@ -121,7 +121,6 @@ func (g *pages) alias(m *ir.Module, r *ssa.Ranges) {
 // their own, which only keeps the bytes of others out of their way.
 func (g *pages) cut(m *ir.Module, lin *ssa.Linear, u *ssa.Unit, unit uint32) {
 	acc := lin.Of(u.First)
-	size := dramBytes(m.Locs.At(u.First))
 	from, last := u.Start, u.Start // of the current life: its first point, its last read
 	for k := 0; k < len(acc); {
 		if acc[k].Flags&ssa.Read != 0 {
@@ -133,7 +132,7 @@ func (g *pages) cut(m *ir.Module, lin *ssa.Linear, u *ssa.Unit, unit uint32) {
 		for k < len(acc) && acc[k].Flags&ssa.Read == 0 {
 			k++
 		}
-		if begin := acc[run].At; run > 0 && begin > last+1 && (k == len(acc) || g.covers(m, acc[run:k], size)) {
+		if begin := acc[run].At; run > 0 && begin > last+1 && (k == len(acc) || g.covers(m, u.First, acc[run:k])) {
 			g.own = append(g.own, regalloc.Seg{Start: from, End: last + 1, Node: unit})
 			from = begin
 		}
@@ -143,7 +142,7 @@ func (g *pages) cut(m *ir.Module, lin *ssa.Linear, u *ssa.Unit, unit uint32) {
 }
 
 // covers reports writes that leave no byte of a location as it was.
-func (g *pages) covers(m *ir.Module, acc []ssa.Access, size int64) bool {
+func (g *pages) covers(m *ir.Module, loc ir.Loc, acc []ssa.Access) bool {
 	g.cover = g.cover[:0]
 	for i := range acc {
 		if fp := m.FootprintOf(apOf(m, acc[i].Arg)); fp.N == 0 {
@@ -151,7 +150,12 @@ func (g *pages) covers(m *ir.Module, acc []ssa.Access, size int64) bool {
 		}
 	}
 	slices.SortFunc(g.cover, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
+	l := m.Locs.At(loc)
 	end := int64(0)
+	if l.Flags&ir.LocAllocated != 0 {
+		end = l.Addr
+	}
+	size := end + dramBytes(l)
 	for _, s := range g.cover {
 		if s.lo > end {
 			return false
@@ -186,4 +190,24 @@ func (ws *Workspace) dramOverflow(m *ir.Module, mt *Metrics, unit uint32, at, fl
 func (g *pages) bytes() int {
 	return g.index.Bytes() + 8*(cap(g.addr)+cap(g.size)) + 4*(cap(g.order)+cap(g.hits)+cap(g.leader)+cap(g.first)) + 24*(cap(g.busy)+cap(g.cover)) +
 		12*(cap(g.own)+cap(g.segs)) + cap(g.joined) + cap(g.marks)
+}
+
+// Live numbers the units of a space, placed or not, in order of first definition, and says when each is live: over one segment on
+// chip, in DRAM, where only the tensors of the allocators count, over several of one unit. Members of a must-alias live in the
+// unit that leads them. Both stand in the workspace until its next use.
+func (ws *Workspace) Live(m *ir.Module, f ir.Func, space target.Space) ([]ssa.Unit, []regalloc.Seg) {
+	ws.lin.Build(m, f)
+	switch space {
+	case target.SpaceDRAM:
+		ws.ranges.Build(m, &ws.lin, space, ssa.BySlot, func(s *ir.SetRow) bool { return internal(s.Kind) })
+		ws.dram.measure(m, ws.ranges.Units)
+		ws.dram.lifetimes(m, ws)
+		return ws.ranges.Units, ws.dram.own
+	case target.SpacePSUM:
+		ws.ranges.Build(m, &ws.lin, space, ssa.BySet, nil)
+	default:
+		ws.ranges.Build(m, &ws.lin, space, ssa.BySlot, nil)
+	}
+	ws.segments()
+	return ws.ranges.Units, ws.segs
 }
