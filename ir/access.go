@@ -3,6 +3,7 @@ package ir
 import (
 	"math"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -59,6 +60,9 @@ func (a Arg) Imm() float32 {
 	}
 	return float32(int32(a.Ref))
 }
+
+// WideAt is the bits of a 64-bit immediate.
+func (m *Module) WideAt(a Arg) uint64 { return m.Wide.Of(arena.Span{Off: a.Ref, Len: 1})[0] }
 
 // Pair is one axis of an access pattern: num accesses, step elements apart.
 type Pair struct {

@@ -415,6 +415,16 @@ func (m *Module) LocName(l Loc) string {
 	return l.String()
 }
 
+// RegName is the name of a register for messages.
+func (m *Module) RegName(r Reg) string {
+	if r != 0 {
+		if n := m.Regs.At(r).Name; n != 0 {
+			return "%" + m.Names.String(n)
+		}
+	}
+	return r.String()
+}
+
 // InstName is the name of an instruction for messages.
 func (m *Module) InstName(i Inst) string {
 	if i == 0 {

@@ -59,6 +59,13 @@ package ir
 //	                      the moving operand may have several free axes; N is their product and the destination walks N in
 //	                      the same order. 32-bit floats pair only with 32-bit floats and run as two passes, low halves of
 //	                      the stationary first. is_transpose: exact, destination in the moving operand's type (V3 and later).
+//	RegisterMove          a → register: a register, or an immediate; 64 bits come from an immediate only.
+//	RegisterAlu           a, b → register: a op b on integers of 32 bits, is_64bit: of 64. All operands are read before the result
+//	                      is written.
+//	TensorLoad            memory → one or two registers: an element each; a 64-bit register takes one of 8 bytes or two of 4.
+//	                      TensorSave: registers → memory. Elements of less than 4 bytes are extended and cut.
+//	CompareAndBranch      a, b: to block on_true where a comp_op b, else to on_false. UnconditionalBranch: to target. A block that
+//	                      ends without one falls into the next.
 //	DMATrigger            the wire form of a static DMA; made by codegen/lower, never by a front end.
 //
 // The accumulation flags of a group are 1, 4…4, 6, or 3 for a group of one. Nothing but the group's matmuls writes the

@@ -21,7 +21,11 @@ type Sim struct {
 	scratch        kernel.Scratch
 	ops            operands
 	turns          turns
+	regs           registers
+	place          []uint32 // by block: 1 + its place at the top of the function that runs
 
+	// Steps is how many instructions a run may execute before it counts as one that does not end; 0 is DefaultSteps.
+	Steps int
 	// Executed counts instructions of the last run.
 	Executed int
 }
@@ -43,15 +47,8 @@ func (s *Sim) Run(m *ir.Module, env Env) error {
 	clear(s.actAcc[:])
 	clear(s.dveAcc[:])
 	s.Executed = 0
-	for _, b := range m.BlocksOf(m.Entry) {
-		for _, i := range m.OrderOf(b) {
-			if err := s.step(m, i); err != nil {
-				return wrap(m, i, err)
-			}
-			s.Executed++
-		}
-	}
-	return nil
+	s.regs.reset(m)
+	return s.blocks(m, m.Entry)
 }
 
 func wrap(m *ir.Module, i ir.Inst, err error) error {

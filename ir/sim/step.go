@@ -23,8 +23,11 @@ func (s *Sim) step(m *ir.Module, i ir.Inst) error {
 	if info.Flags&ir.FlagRegion != 0 {
 		return s.loop(m, i)
 	}
-	if r.Op == ir.OpIndirectLoad {
+	switch r.Op {
+	case ir.OpIndirectLoad:
 		return s.gather(m, i)
+	case ir.OpRegisterAlu, ir.OpRegisterMove, ir.OpTensorLoad, ir.OpTensorSave:
+		return s.scalar(m, i)
 	}
 	o := &s.ops
 	ins, outs := m.Ins(i), m.Outs(i)

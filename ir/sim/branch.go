@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"math"
+
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
+
+// DefaultSteps is how many instructions a run may execute.
+const DefaultSteps = 1 << 31
+
+// blocks executes the top-level blocks of a function from the first one on: each falls into the next unless a branch says
+// otherwise.
+func (s *Sim) blocks(m *ir.Module, f ir.Func) error {
+	limit := s.Steps
+	if limit == 0 {
+		limit = DefaultSteps
+	}
+	list := m.BlocksOf(f)
+	s.place = arena.Resized(s.place, m.Blocks.Len())
+	clear(s.place)
+	for k, b := range list {
+		s.place[b] = uint32(k + 1)
+	}
+	for at := 0; at < len(list); {
+		next := at + 1
+	order:
+		for _, i := range m.OrderOf(list[at]) {
+			if s.Executed >= limit {
+				return wrap(m, i, target.Errorf(target.Limit, "the program goes on after %d instructions; a loop that does not end, or raise the limit of the simulation", limit))
+			}
+			s.Executed++
+			switch r := m.Insts.At(i); r.Op {
+			case ir.OpCompareAndBranch, ir.OpUnconditionalBranch:
+				to, err := s.branch(m, i)
+				if err != nil {
+					return wrap(m, i, err)
+				}
+				if s.place[to] == 0 {
+					return wrap(m, i, target.Errorf(target.User, "branches to block %q, which is not at the top of its function", m.Names.String(m.Blocks.At(to).Name)))
+				}
+				next = int(s.place[to]) - 1
+				break order
+			case ir.OpReturn, ir.OpExit, ir.OpHalt:
+				return nil
+			}
+			if err := s.step(m, i); err != nil {
+				return wrap(m, i, err)
+			}
+		}
+		at = next
+	}
+	return nil
+}
+
+// branch is the block that a branch goes to.
+func (s *Sim) branch(m *ir.Module, i ir.Inst) (ir.Block, error) {
+	key := ir.KeyTarget
+	if m.Insts.At(i).Op == ir.OpCompareAndBranch {
+		taken, err := s.compare(m, i)
+		if err != nil {
+			return 0, err
+		}
+		if key = ir.KeyOnFalse; taken {
+			key = ir.KeyOnTrue
+		}
+	}
+	to := ir.Block(m.Attr(i, key))
+	if to == 0 || int(to) >= m.Blocks.Len() {
+		return 0, target.Errorf(target.User, "has no %s", key)
+	}
+	return to, nil
+}
+
+// compare evaluates the condition of a branch: LT, LE, EQ, NE, GE, GT against an immediate, then the same against a register.
+func (s *Sim) compare(m *ir.Module, i ir.Inst) (bool, error) {
+	ins := m.Ins(i)
+	op := m.Attr(i, ir.KeyCompOp)
+	if len(ins) != 2 || op >= 12 {
+		return false, target.Errorf(target.User, "compares %d operands by condition %d; two and 0 to 11 are possible", len(ins), op)
+	}
+	a, err := s.regs.value(m, ins[0])
+	if err != nil {
+		return false, err
+	}
+	b, err := s.regs.value(m, ins[1])
+	if err != nil {
+		return false, err
+	}
+	var less, equal bool
+	switch d := ins[0].Dtype; {
+	case d.Class() == target.ClassInt:
+		less, equal = int64(a) < int64(b), a == b
+	case d.Class() == target.ClassUint:
+		less, equal = a < b, a == b
+	case d == target.Float32:
+		x, y := math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b))
+		if x != x || y != y {
+			return op%6 == 3, nil // NaN differs from everything
+		}
+		less, equal = x < y, x == y
+	default:
+		return false, target.NotSupported(d.String(), "a branch on %s; integers and float32 are simulated", d)
+	}
+	return [6]bool{less, less || equal, equal, !equal, !less, !less && !equal}[op%6], nil
+}
