@@ -34,6 +34,8 @@ type Checker struct {
 	queue   arena.Queue
 	waiting []bool
 	param   []uint32 // by value: 1 + the edge whose target defines it
+	first   []uint32 // by value: 1 + the last argument of the edge at hand that is it, chained on by argument
+	chain   []uint32
 }
 
 type span struct {
@@ -166,6 +168,7 @@ func (c *Checker) start() {
 	clear(c.waiting)
 	c.param = arena.Resized(c.param, c.f.Values())
 	clear(c.param)
+	c.first = arena.Zeroed(c.first, c.f.Values())
 	c.pool = c.pool[:0]
 	for len(c.now) < firstSlot+c.ans.Slots {
 		c.now = append(c.now, nil)
@@ -284,7 +287,7 @@ func list(vs []flow.Value) string {
 func (c *Checker) leave(e uint32) {
 	f := c.f
 	to := f.Edges[e].To
-	params, args := f.Blocks[to].Params, f.Edges[e].Args
+	params := f.Blocks[to].Params
 	for _, p := range f.Of(params) {
 		c.param[p] = e + 1
 	}
@@ -296,10 +299,8 @@ func (c *Checker) leave(e uint32) {
 			}
 		}
 	}
-	for k := range uint32(params.Len()) {
-		if row := params.From + k; c.ans.Place[row] != flow.NoPlace && slices.Contains(c.now[c.place(args.From+k)], f.Ops[args.From+k]) {
-			c.out = append(c.out, held{c.place(row), f.Ops[row]})
-		}
+	if params.Len() > 0 {
+		c.feed(e)
 	}
 	slices.SortFunc(c.out, func(a, b held) int {
 		if a.key() < b.key() {
@@ -318,6 +319,29 @@ func (c *Checker) leave(e uint32) {
 	if changed && !c.waiting[to] {
 		c.waiting[to] = true
 		c.queue.Push(to, 0)
+	}
+}
+
+// feed gives each parameter of edge e's target to every place that holds its argument: the edge gives the value a second name.
+func (c *Checker) feed(e uint32) {
+	f := c.f
+	params, args := f.Of(f.Blocks[f.Edges[e].To].Params), f.Of(f.Edges[e].Args)
+	for _, v := range args {
+		c.first[v] = 0
+	}
+	c.chain = arena.Resized(c.chain, len(args))
+	for k, v := range args {
+		c.chain[k], c.first[v] = c.first[v], uint32(k)+1
+	}
+	for p := range firstSlot + c.ans.Slots {
+		for _, v := range c.now[p] {
+			for k := c.first[v]; k > 0; k = c.chain[k-1] {
+				c.out = append(c.out, held{uint32(p), params[k-1]})
+			}
+		}
+	}
+	for _, v := range args {
+		c.first[v] = 0
 	}
 }
 

@@ -3,7 +3,7 @@
 //
 // It walks the answer forwards with, for each place, the set of values that it is known to hold. An instruction writes its
 // results, a move copies a set, a call empties the registers it destroys, and where blocks meet only what holds on every way in
-// remains. Along an edge the place of a parameter gains the parameter if it holds the argument. Once nothing changes any more, one last
+// remains. Along an edge every place that holds an argument gains the parameter that it feeds. Once nothing changes any more, one last
 // walk holds every operand against the sets. It shares nothing with the allocators but the form of their input and output: it
 // does not even ask what is live.
 //

@@ -8,6 +8,10 @@
 //	Answer   a place for every operand, and the moves           answer.go
 //	Live     the values that are live into each block           live.go
 //	Loops    reverse postorder and the nest of loops            loops.go
+//	Doms     the dominator tree                                 dom.go
+//	Ranges   where values end and are needed next, what it costs  ranges.go
+//	Families values that can share a place across edges         family.go
+//	Parallel moves at once, in an order                         parallel.go
 //	Reader   functions from their text form                     read.go
 //
 // # The rules of the problem

@@ -19,6 +19,8 @@ type Shape struct {
 	Floats   int // of 100 values
 	Params   int // of a block where control meets, at most
 	Far      int // of 100 uses that take any value there is, not a recent one
+	Results  int // of a call, at most; at least two
+	Lost     int // of 100 blocks that are not made sure to be reached
 }
 
 // Random gives a function of the shape as text and in tables.
@@ -56,7 +58,9 @@ func (g *gen) graph() {
 		g.succs[a] = append(g.succs[a], b)
 	}
 	for b := 1; b < n; b++ {
-		add(max(0, b-1-g.rng.IntN(3)), b)
+		if g.s.Lost == 0 || g.rng.IntN(100) >= g.s.Lost {
+			add(max(0, b-1-g.rng.IntN(3)), b)
+		}
 	}
 	for range g.rng.IntN(n + 1) {
 		if n > 1 {
@@ -149,10 +153,11 @@ func (g *gen) text() string {
 		}
 		for range g.rng.IntN(g.s.Insts + 1) {
 			r := rec{kind: 'i', seen: len(defs[b])}
+			most := min(2, g.s.Operands)
 			if g.rng.IntN(100) < g.s.Calls {
-				r.kind = 'c'
+				r.kind, most = 'c', max(2, g.s.Results)
 			}
-			for range g.rng.IntN(min(2, g.s.Operands) + 1) {
+			for range g.rng.IntN(most + 1) {
 				r.defs = append(r.defs, fresh(b))
 			}
 			recs[b] = append(recs[b], r)

@@ -1,0 +1,51 @@
+package split
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rosmar-compiler/rosmar/regalloc/check"
+	"github.com/rosmar-compiler/rosmar/regalloc/flow"
+	"github.com/rosmar-compiler/rosmar/regalloc/flowtest"
+)
+
+// tryRandom allocates one random function for the least file that holds its instructions, or a few registers more, and proves the answer.
+func tryRandom(t *testing.T, a *Allocator, ans *flow.Answer, c *check.Checker, seed uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	s := flowtest.Shape{Blocks: 1 + rng.IntN(30), Insts: rng.IntN(16), Operands: 1 + rng.IntN(3), Calls: rng.IntN(40), Floats: rng.IntN(60),
+		Params: rng.IntN(6), Far: rng.IntN(100), Results: rng.IntN(8), Lost: rng.IntN(2) * rng.IntN(30)}
+	f, text := flowtest.Random(rng, s)
+	var regs flow.File
+	for k := range regs.N {
+		regs.N[k] = s.Operands + rng.IntN(2)*rng.IntN(12)
+		regs.Saved[k] = rng.IntN(2) * rng.IntN(regs.N[k]+1)
+	}
+	if err := a.Run(f, regs, ans); err != nil {
+		t.Fatalf("seed %d: %v\n%s", seed, err, text)
+	}
+	if err := c.Answer(f, regs, ans); err != nil {
+		t.Fatalf("seed %d: %+v: %v\n%s%v", seed, regs, err, text, ans.Moves)
+	}
+}
+
+func TestRandomFunctions(t *testing.T) {
+	var a Allocator
+	var ans flow.Answer
+	var c check.Checker
+	n := uint64(4000)
+	if testing.Short() {
+		n = 400
+	}
+	for seed := range n {
+		tryRandom(t, &a, &ans, &c, seed)
+	}
+}
+
+func FuzzRandomFunctions(f *testing.F) {
+	f.Add(uint64(1))
+	var a Allocator
+	var ans flow.Answer
+	var c check.Checker
+	f.Fuzz(func(t *testing.T, seed uint64) { tryRandom(t, &a, &ans, &c, seed) })
+}
