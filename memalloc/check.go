@@ -26,10 +26,17 @@ type span struct {
 	unit   uint32
 }
 
-// sweep visits the units in order of time: ends before starts at the same point.
+// sweep visits the units in order of time: ends before starts at the same point. What nothing touches comes first, each by itself.
 func (c *checker) sweep(units []ssa.Unit, start func(i int) error, end func(i int)) error {
 	c.events = c.events[:0]
 	for i := range units {
+		if units[i].Flags&ssa.Dead != 0 {
+			if err := start(i); err != nil {
+				return err
+			}
+			end(i)
+			continue
+		}
 		c.event(units[i].Start, units[i].End, uint32(i))
 	}
 	return c.run(start, end)

@@ -95,6 +95,9 @@ type Metrics struct {
 	Iterations int // rounds, 1 when nothing spilled
 	Unused     int // values that nothing reads
 
+	Splittable int // locations that held several values one after the other
+	Split      int // locations made for their second values and those after
+
 	Spilled        int   // values sent home
 	SpilledBytes   int64 // their bytes, all partitions
 	SpilledPerPart int64 // their bytes a partition

@@ -29,6 +29,9 @@ func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 		if err := ws.sbProblem(m, size, &opt); err != nil {
 			return *mt, err
 		}
+		if ws.webs.open && ws.splitWebs(m, mt) {
+			continue
+		}
 		mt.Iterations++
 		ws.pinAgain()
 		if err := ws.colourSB(m, &opt, mt); err != nil {
@@ -85,6 +88,9 @@ func (ws *Workspace) sbProblem(m *ir.Module, size int64, opt *Options) error {
 		u := &units[i]
 		l := m.Locs.At(u.First)
 		use := ws.use(m, u)
+		if use.anew && ws.webs.open && u.Count == 1 && u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque) == 0 {
+			ws.webs.rewritten = append(ws.webs.rewritten, uint32(i))
+		}
 		p, err := sbPlace(m, u, &use, size, &rules)
 		if err != nil {
 			return err
@@ -141,6 +147,7 @@ type sbUse struct {
 	first  bool // starts at partition 0: what a matmul reads, and an activation with its scalars
 	tied   bool // one scheduling unit writes bytes and then reads them with others
 	moved  bool // a DMA fills or empties it
+	anew   bool // a write that does not read it stands after a read, and at a later point
 	points int  // distinct points with an access
 	reads  int
 	writes int
@@ -149,7 +156,7 @@ type sbUse struct {
 
 func (ws *Workspace) use(m *ir.Module, u *ssa.Unit) (r sbUse) {
 	pitch := m.Gen.Level >= apLevel && m.Locs.At(u.First).Bytes >= defaultAXIThreshold
-	last := ^ssa.Point(0)
+	last, read := ^ssa.Point(0), ssa.Point(0) // read: of the last one
 	for k := range u.Count {
 		acc := ws.lin.Of(u.Loc(k))
 		for i := range acc {
@@ -166,10 +173,12 @@ func (ws *Workspace) use(m *ir.Module, u *ssa.Unit) (r sbUse) {
 			if a.Flags&ssa.Read != 0 {
 				r.tied = r.tied || i > 0 && in.Flags&ir.InstUnit != 0 && ws.tied(m, &acc[i-1], a)
 				r.reads++
+				read = a.At
 				r.first = r.first || in.Op.Is(ir.FlagMatmul) || scalarsFollow(m, a.Inst)
 			}
 			if a.Flags&ssa.Write != 0 {
 				r.writes++
+				r.anew = r.anew || r.reads > 0 && read < a.At && a.Flags&ssa.Read == 0
 			}
 		}
 	}

@@ -28,6 +28,7 @@ type Workspace struct {
 	live  liveScan
 	spill spiller
 	pins  pins
+	webs  webs
 }
 
 // Linear is the storage of the use lists, for passes between the allocators: each allocator builds them anew.
@@ -44,6 +45,7 @@ func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused in
 func (ws *Workspace) begin(m *ir.Module, f ir.Func, what string, opt *Options) *Metrics {
 	ws.spill.begin(m, f, opt)
 	ws.pins.begin()
+	ws.webs.begin()
 	ws.spill.opt.RunGap = opt.runGap()
 	ws.guard = regalloc.Guard{What: what, Limit: opt.Watchdog}
 	ws.guard.Start()
@@ -73,12 +75,16 @@ func (ws *Workspace) settled(m *ir.Module, opt *Options, mt *Metrics) (done bool
 	return false, ws.guard.Next(ws.unplacedBytes(), true)
 }
 
-// segments makes the interference problem of the current units: one segment each, in order of start.
+// segments makes the interference problem of the current units: one segment each, in order of start. What nothing touches is in
+// nobody's way.
 func (ws *Workspace) segments() {
 	units := ws.ranges.Units
 	ws.segs = arena.Resized(ws.segs, len(units))
 	for i := range units {
 		ws.segs[i] = regalloc.Seg{Start: units[i].Start, End: units[i].End, Node: uint32(i)}
+		if units[i].Flags&ssa.Dead != 0 {
+			ws.segs[i].End = units[i].Start
+		}
 	}
 }
 
