@@ -68,6 +68,10 @@ func reserve(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error { memalloc.Reserve(w.m, f, w.memOptions()); return nil })
 }
 
+func checkFits(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error { return memalloc.CheckFits(w.m, f, &w.alloc, w.memOptions()) })
+}
+
 func rotatePSUM(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error {
 		w.countMoved(rotate.PSUM(w.m, f, &w.rotate, &w.alloc, w.memOptions()))

@@ -54,6 +54,7 @@ var registry = []Pass{
 	{"memory_analysis_after_post_sched", false, snapshot("post_sched"), "report spills, live ranges and pressure at this point"},
 	{"memory_analysis_after_pre_sched", false, snapshot("pre_sched"), "report spills, live ranges and pressure at this point"},
 	{"memory_analysis_after_unroll", false, snapshot("unroll"), "report spills, live ranges and pressure at this point"},
+	{"oom_checker", false, checkFits, "refuse, before anything is placed, what no allocator could place"},
 	{"post_sched", true, schedule, "list scheduling by critical path over the cost table"},
 	{"psum_legalization", true, legalizePSUM, "widen PSUM tensors to four-byte elements"},
 	{"report_stats", false, reportStats, "count instructions by engine"},

@@ -239,6 +239,7 @@ func TestSeed50PostLink(t *testing.T) {
 	x.load(a, 0, 1024)
 	x.b.Close()
 	var ws Workspace
+	x.m.Locs.At(x.tile.loc).Flags, x.m.Locs.At(x.tile.loc).Addr = ir.LocAllocated|ir.LocPinned, 16896
 	allocate(t, "coloring_allocator_psum", x.program, &ws)
 	allocate(t, "coloring_allocator_sb", x.program, &ws)
 	x.m.Locs.At(b).Flags, x.m.Locs.At(b).Addr = ir.LocAllocated|ir.LocPinned, 20000

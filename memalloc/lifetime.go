@@ -169,10 +169,7 @@ func (g *pages) covers(m *ir.Module, loc ir.Loc, acc []ssa.Access) bool {
 func (ws *Workspace) dramPeak() (int64, ir.Inst) {
 	g := &ws.dram
 	sum, at := ws.live.peak(g.own, ws.lin.Points(), func(i uint32) int64 { return g.size[i] })
-	if int(at) < ws.lin.Points() {
-		return sum, ws.lin.Insts[at]
-	}
-	return sum, 0
+	return sum, ws.instAt(at)
 }
 
 // dramOverflow is the error for a unit that would end beyond the window.

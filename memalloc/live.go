@@ -94,19 +94,33 @@ const shownLive = 5
 func (ws *Workspace) complain(m *ir.Module, o *overflow, own, all []regalloc.Seg, weight func(node uint32) int64) error {
 	ws.live.peak(all, ws.lin.Points(), weight)
 	sum, at := ws.live.within(own)
+	return o.err(m, sum, ws.instAt(at), ws.list(m, ws.live.largest(all, at, shownLive, weight), weight))
+}
+
+// list names units with their weights.
+func (ws *Workspace) list(m *ir.Module, units []uint32, weight func(unit uint32) int64) string {
 	var b strings.Builder
-	for k, i := range ws.live.largest(all, at, shownLive, weight) {
+	for k, i := range units {
 		if k > 0 {
 			b.WriteString(", ")
 		}
 		fmt.Fprintf(&b, "%s %d", m.LocName(ws.ranges.Units[i].First), weight(i))
 	}
-	inst := "none"
-	if int(at) < ws.lin.Points() {
-		inst = m.InstName(ws.lin.Insts[at])
-	}
+	return b.String()
+}
+
+// err is the message: sum are live at an instruction, the largest of which are listed.
+func (o *overflow) err(m *ir.Module, sum int64, at ir.Inst, largest string) error {
 	return target.Errorf(target.Limit, "%s overflow: %s needs %d %s of %d, %s; %d are live at %s, the largest of them: %s; %s",
-		o.space, m.LocName(o.loc), o.need, o.what, o.limit, o.why, sum, inst, b.String(), o.try)
+		o.space, m.LocName(o.loc), o.need, o.what, o.limit, o.why, sum, m.InstName(at), largest, o.try)
+}
+
+// instAt is the instruction at a point, none behind the last.
+func (ws *Workspace) instAt(p ssa.Point) ir.Inst {
+	if int(p) < ws.lin.Points() {
+		return ws.lin.Insts[p]
+	}
+	return 0
 }
 
 // overflow is the error for a unit of a colouring allocator.

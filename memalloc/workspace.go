@@ -26,6 +26,7 @@ type Workspace struct {
 
 	check checker
 	live  liveScan
+	oom   oomScan
 	spill spiller
 	pins  pins
 	webs  webs
