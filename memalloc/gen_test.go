@@ -408,6 +408,9 @@ func overlaps(m *ir.Module, f ir.Func) error {
 			aw, bw := int64(a.Addr), int64(b.Addr)
 			ae, be := aw+a.Bytes, bw+b.Bytes
 			parts := true
+			if homes := m.Sets.At(a.Set).Flags | m.Sets.At(b.Set).Flags; a.Space == target.SpaceDRAM && homes&ir.SetSpillHome != 0 {
+				continue // a home is dead between a last load and the next save; what the program computes tells
+			}
 			switch a.Space {
 			case target.SpacePSUM: // whole banks
 				aw, bw = int64(a.Bank), int64(b.Bank)

@@ -43,6 +43,8 @@ type Options struct {
 	MaxReloads int
 	// Strict refuses values that nothing reads.
 	Strict bool
+	// Manager makes the memory in which a linear scan places; nil is best fit.
+	Manager func() Manager
 	// Watchdog is the wall-clock limit; 0 is regalloc.DefaultWatchdog.
 	Watchdog time.Duration
 	// Log hears of attempts at debug level and of what is unusual as warnings; nil is silent.
@@ -127,6 +129,11 @@ type Metrics struct {
 	CollectiveBytes int64
 	CollectiveHigh  int64
 	CollectiveLimit int64
+
+	// Linear scan only. Evictions counts the times that a value left its place early; the fragmentation is the part of the free space
+	// outside of the largest free rectangle, its median and 90th percentile over all placements.
+	Evictions            int
+	FragMedian, FragTail float64
 
 	SpillTime time.Duration // spent on rounds that did not place everything
 }

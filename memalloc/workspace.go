@@ -30,6 +30,7 @@ type Workspace struct {
 	spill spiller
 	pins  pins
 	webs  webs
+	scan  scan
 }
 
 // Linear is the storage of the use lists, for passes between the allocators: each allocator builds them anew.
