@@ -19,6 +19,7 @@ var steps = map[string]step{
 	"psum_legalization":                       {voids: late | ir.FuncPsumPlaced},
 	"runtime_memory_reservation":              {voids: late | ir.FuncSBPlaced},
 	"coloring_allocator_psum":                 {voids: late | ir.FuncSBPlaced | ir.FuncDRAMPlaced}, // it spills into both
+	"linear_scan_allocator":                   {voids: late | ir.FuncDRAMPlaced},
 	"address_rotation_psum":                   {needs: ir.FuncPsumPlaced, voids: late},
 	"coloring_allocator_sb":                   {needs: ir.FuncPsumPlaced, voids: late | ir.FuncDRAMPlaced},
 	"address_rotation_sb":                     {needs: ir.FuncSBPlaced, voids: late},
@@ -52,9 +53,14 @@ var givers = [...]struct {
 // dramGivers are the passes that place the address spaces of DRAM.
 var dramGivers = [ir.NumAddrSpaces]string{"coloring_allocator_dram", "coloring_allocator_dram_shared", "coloring_allocator_dram_debug"}
 
-// giver is the pass that would make a flag of f true: of DRAM that of the first tensor without an address.
+// giver is the pass that would make a flag of f true: of DRAM that of the first tensor without an address, of the others also
+// linear scan.
 func (w *Worker) giver(f ir.Func, flag ir.FuncFlag, pass string) string {
-	if flag != ir.FuncDRAMPlaced {
+	switch flag {
+	case ir.FuncDRAMPlaced:
+	case ir.FuncPsumPlaced, ir.FuncSBPlaced:
+		return pass + " or linear_scan_allocator"
+	default:
 		return pass
 	}
 	for _, s := range w.m.SetsOf(f) {

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Target    string // product or arch name; "" is that of a module in tiles that says its own, else trn2
 	OptLevel  int    // -1 or 2; other levels are refused by name
-	Allocator string // "" or "coloring"
+	Allocator string // "" or "coloring", or "lsa" for linear scan
 
 	Pass      []string // replaces the level's list
 	SkipPass  []string
@@ -138,9 +138,15 @@ func (o *Options) resolve(own *target.Generation) (*target.Generation, []string,
 	return g, names, nil
 }
 
-// gated is the list of a level without the passes that flags switch off.
+// gated is the list of a level with the allocator that was asked for and without the passes that flags switch off. Linear scan
+// places PSUM and SBUF in one pass, where PSUM is coloured otherwise.
 func (o *Options) gated(plane []string) []string {
-	return slices.DeleteFunc(slices.Clone(plane), func(n string) bool {
+	plane = slices.Clone(plane)
+	if k := slices.Index(plane, "coloring_allocator_psum"); o.Allocator == "lsa" && k >= 0 {
+		plane[k] = "linear_scan_allocator"
+		plane = slices.DeleteFunc(plane, func(n string) bool { return n == "coloring_allocator_sb" })
+	}
+	return slices.DeleteFunc(plane, func(n string) bool {
 		return o.NoDRAMAllocation && n == "coloring_allocator_dram" || o.NoDRAMRotation && n == "address_rotation_dram"
 	})
 }
@@ -157,9 +163,7 @@ func (o *Options) Passes() ([]string, error) { return o.passes() }
 
 func (o *Options) passes() ([]string, error) {
 	switch o.Allocator {
-	case "", "coloring":
-	case "lsa":
-		return nil, target.NotSupported("lsa", "--allocator=lsa: linear scan is not built yet; use coloring")
+	case "", "coloring", "lsa":
 	default:
 		return nil, target.Errorf(target.User, "--allocator=%s: must be empty, coloring or lsa", o.Allocator)
 	}

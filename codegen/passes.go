@@ -41,6 +41,7 @@ var registry = []Pass{
 	{"dead_code_elim_o0", true, deadCode, "drop instructions whose results nothing reads"},
 	{"hbm_usage", false, hbmUsage, "add up weights, IO, intermediates and descriptors against the HBM window"},
 	{"legalize_mm_accumulation_groups", true, legalizeGroups, "final START, STOP and ACCUMULATE flags of matmul groups"},
+	{"linear_scan_allocator", true, linearScan, "place PSUM, then SBUF, by one walk each, spilling what ends last"},
 	{"lower_act", true, lowerAct, "load activation tables where the function changes set"},
 	{"lower_select", true, lowerSelect, "turn selects into a copy and a predicated copy"},
 	{"lower_sync", true, lowerSync, "waits and updates: one counter an engine, one ring slot a transfer"},

@@ -3,7 +3,9 @@ package memalloc
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/arena"
@@ -71,12 +73,20 @@ type scan struct {
 }
 
 const (
+	pieceBytes   = 60
+	spilledBytes = 128
 	// reserved owns what is nobody's.
 	reserved = ^uint32(0)
 	never    = ^ssa.Point(0)
 	// maxRun is how many visits may share a copy, so that copies which are spilled again cost no more than their visits.
 	maxRun = 64
 )
+
+// bytes is the size of the storage, used or not.
+func (sc *scan) bytes() int {
+	return pieceBytes*cap(sc.pieces) + 24*cap(sc.boxes) + spilledBytes*cap(sc.spilled) +
+		4*(cap(sc.active)+cap(sc.needs)+cap(sc.due)+cap(sc.mark)+cap(sc.wait)+cap(sc.slot)) + sc.mine.Bytes()
+}
 
 // LinearScan places PSUM and then SB, each by one walk over the function in program order. At every instruction (or scheduling unit)
 // it frees what is used no more, then places what begins. When something finds no place it sends the active value home that ends
@@ -103,11 +113,11 @@ func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt
 	mt := ws.begin(m, f, space.String(), opt)
 	*mt = Metrics{Space: space, Iterations: 1}
 	defer ws.spill.end()
+	opt.banner(m, f, mt)
 	sc := &ws.scan
 	sc.psum = space == target.SpacePSUM
-	sc.manager = &sc.mine
-	if opt.Manager != nil {
-		sc.manager = opt.Manager()
+	if sc.manager = opt.Manager; sc.manager == nil {
+		sc.manager = &sc.mine
 	}
 	defer func() { sc.manager = nil }()
 	var err error
@@ -131,8 +141,13 @@ func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt
 		rewrite(m)
 		ws.spill.apply()
 		ws.lin.Build(m, f)
+		mt.SpillCost = spillCost(m, f)
 	}
-	return *mt, settle(m, opt, mt)
+	if err := settle(m, opt, mt); err != nil {
+		return *mt, err
+	}
+	ws.logSuccess(m, f, opt, mt)
+	return *mt, nil
 }
 
 // beginScan numbers the pieces of the units and sizes the tables. rows and size are the memory.
@@ -360,6 +375,17 @@ func (ws *Workspace) settle(m *ir.Module, i uint32, h ssa.Point) bool {
 
 // logFailure tells what found no place, and the active pieces in their order.
 func (ws *Workspace) logFailure(m *ir.Module, i uint32, h ssa.Point) {
+	log := ws.spill.opt.Log
+	if log == nil || !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	set := func(i uint32) string {
+		return m.Names.String(m.Sets.At(ws.ranges.Units[ws.scan.pieces[i].unit].Set).Name)
+	}
+	log.Debug("failed to allocate", "set", set(i), "point", h)
+	for k, j := range ws.scan.active {
+		log.Debug("active", "index", k, "set", set(j), "type", uint8(ws.spill.mt.Space))
+	}
 }
 
 // evictable reports that a piece can leave its place before the scheduling unit at h.

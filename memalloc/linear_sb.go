@@ -21,12 +21,14 @@ func (ws *Workspace) describeSB(m *ir.Module, opt *Options, mt *Metrics) error {
 	ws.sb.reset(len(units), size, strip)
 	ws.beginScan(bestfit.MaxRows, uint32(size/granule))
 	ws.scan.manager.Reserve(reserved, bestfit.Block{Hi: uint32(ws.sb.floor), Rows: bestfit.MaxRows})
+	rules := opt.Align.aligner(m.Gen)
 	for i := range units {
 		u := &units[i]
 		if err := ws.homogeneous(m, u, target.SpaceSB); err != nil {
 			return err
 		}
-		p, err := sbPlace(m, u, ws.use(m, u).first, size, opt)
+		use := ws.use(m, u)
+		p, err := sbPlace(m, u, &use, size, &rules)
 		if err != nil {
 			return err
 		}
@@ -82,13 +84,10 @@ func (ws *Workspace) cover(m *ir.Module, q *piece, single bool) (b box) {
 	sc := &ws.scan
 	s := &sc.spilled[sc.slot[q.unit]-1]
 	acc := ws.lin.Of(ws.ranges.Units[q.unit].First)
-	gap := ws.spill.opt.RunGap
-	if gap == 0 {
-		gap = DefaultRunGap
-	}
+	gap := ws.spill.opt.runGap()
 	q.start = head(m, &ws.lin, acc[q.from].At)
 	q.end = ws.unitEnd(m, q.start)
-	starts, first := int32(-1), false
+	starts, use := int32(-1), sbUse{moved: true}
 	for q.to = q.from; int(q.to) < len(acc); q.to++ {
 		a := &acc[q.to]
 		if a.At >= q.end {
@@ -104,15 +103,16 @@ func (ws *Workspace) cover(m *ir.Module, q *piece, single bool) (b box) {
 		} else if starts != fp.P0 {
 			starts = -1
 		}
-		first = first || m.Insts.At(a.Inst).Op.Is(ir.FlagMatmul) || a.Flags&ssa.Read != 0 && scalarsFollow(m, a.Inst)
+		use.first = use.first || m.Insts.At(a.Inst).Op.Is(ir.FlagMatmul) || a.Flags&ssa.Read != 0 && scalarsFollow(m, a.Inst)
 	}
 	if s.isRemat {
 		b.add(s.rm.region(b))
 	}
-	b.shape(first, starts)
+	b.shape(use.first, starts)
 	l := ir.LocRow{Parts: uint32(b.p1 - b.p0), Bytes: b.hi - b.lo}
-	opt := &ws.spill.opt
-	p := place{hi: sbLength(&l), class: heightClass(&l, first), shift: sbShift(m.Gen, &l, opt, true), least: sbShift(m.Gen, &l, opt, false)}
+	rules := ws.spill.opt.Align.aligner(m.Gen)
+	p := place{hi: sbLength(&l), class: heightClass(&l, use.first)}
+	p.shift, p.least = rules.shifts(&l, &use)
 	q.request(&p)
 	return b
 }
@@ -206,9 +206,10 @@ func (ws *Workspace) settleSB(m *ir.Module, opt *Options, mt *Metrics) error {
 	units := ws.ranges.Units
 	strip := ws.strip(m, opt)
 	ws.sb.reset(len(units), mt.Capacity, strip)
+	rules := opt.Align.aligner(m.Gen)
 	for i := range units {
 		u := &units[i]
-		p, err := sbPlace(m, u, false, mt.Capacity, opt)
+		p, err := sbPlace(m, u, &sbUse{}, mt.Capacity, &rules)
 		if err != nil {
 			return err
 		}

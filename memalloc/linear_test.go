@@ -2,6 +2,7 @@ package memalloc
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -122,5 +123,12 @@ func BenchmarkLinearScan(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/loc")
 		})
+	}
+}
+
+// The rows of a scan, which there are as many of as locations.
+func TestScanRows(t *testing.T) {
+	if p, s := unsafe.Sizeof(piece{}), unsafe.Sizeof(spilledUnit{}); p != pieceBytes || s != spilledBytes {
+		t.Errorf("%d and %d bytes", p, s)
 	}
 }

@@ -43,8 +43,8 @@ type Options struct {
 	MaxReloads int
 	// Strict refuses values that nothing reads.
 	Strict bool
-	// Manager makes the memory in which a linear scan places; nil is best fit.
-	Manager func() Manager
+	// Manager is the memory in which a linear scan places; nil is best fit. It is reset for each space.
+	Manager Manager
 	// Watchdog is the wall-clock limit; 0 is regalloc.DefaultWatchdog.
 	Watchdog time.Duration
 	// Log hears of attempts at debug level and of what is unusual as warnings; nil is silent.

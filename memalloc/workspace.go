@@ -105,6 +105,7 @@ func (ws *Workspace) Report(r *arena.Report) {
 	r.Add("ssa.linear", ws.lin.Points(), ws.lin.Bytes())
 	r.Add("ssa.ranges", len(ws.ranges.Units), ws.ranges.Bytes())
 	r.Add("regalloc.solver", len(ws.solver.Nodes), ws.solver.Bytes()+12*cap(ws.segs))
+	r.Add("memalloc.scan", len(ws.scan.pieces), ws.scan.bytes())
 	r.Add("memalloc.places", len(ws.sb.at), 24*cap(ws.sb.at)+8*cap(ws.psum.base)+8*len(ws.sb.words))
 	r.Add("memalloc.dram", len(ws.dram.addr), ws.dram.bytes())
 }

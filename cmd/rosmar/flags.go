@@ -40,7 +40,7 @@ func compileFlags(cmd *cobra.Command, o *codegen.Options) {
 	fs := cmd.Flags()
 	targetFlag(cmd, &o.Target, o.Target, "`NAME` of the machine: trn1, trn2 or trn3; tiles may say their own")
 	fs.IntVar(&o.OptLevel, "optlevel", o.OptLevel, "`LEVEL` of optimisation; -1 is the default level, 2, the only one that is built")
-	fs.StringVar(&o.Allocator, "allocator", o.Allocator, "`NAME` of the allocator: coloring, the default; lsa is a name that is not built")
+	fs.StringVar(&o.Allocator, "allocator", o.Allocator, "`NAME` of the allocator of PSUM and SBUF: coloring, the default, or lsa, linear scan: faster, spills more")
 	fs.StringSliceVar(&o.Pass, "pass", nil, "run exactly these passes, `a,b`")
 	fs.StringSliceVar(&o.SkipPass, "skip-pass", nil, "leave these passes out, `a,b`")
 	fs.StringVar(&o.StartPass, "start-pass", "", "skip every `PASS` before this one")
@@ -61,7 +61,7 @@ func compileFlags(cmd *cobra.Command, o *codegen.Options) {
 	fs.IntVar(&o.NumSemaphores, "num-semaphores-per-queue", o.NumSemaphores, "`N` completion semaphores of a queue set, 1 to 16")
 	memoryFlags(cmd, o)
 	allocationFlags(cmd, &o.Alloc)
-	completeFlag(cmd, "allocator", "coloring")
+	completeFlag(cmd, "allocator", "coloring", "lsa")
 	completeFlag(cmd, "print-format", "rir", "json")
 	for _, name := range []string{"pass", "skip-pass", "start-pass", "print-before", "print-after"} {
 		completeFlag(cmd, name, passNames()...)
