@@ -12,6 +12,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/ir/tile"
 	"github.com/rosmar-compiler/rosmar/memalloc"
+	"github.com/rosmar-compiler/rosmar/ssa/sched"
 )
 
 // Result is what a compile reports beside the package.
@@ -26,6 +27,7 @@ type Result struct {
 	HBM    HBM              `json:"-"`
 	// DRAM is by address space.
 	DRAM    [ir.NumAddrSpaces]memalloc.Metrics `json:"-"`
+	Metrics []Metric                           `json:"metrics"` // of a compile that came to its end
 	Timing  []PassTiming                       `json:"passes"`
 	Elapsed time.Duration                      `json:"ns"`
 	Plane   time.Duration                      `json:"plane_ns"` // from the module to the package
@@ -40,7 +42,7 @@ func (w *Worker) Compile(ctx context.Context, p *Program, opt *Options, out io.W
 		return nil, err
 	}
 	w.gen, w.opt, w.out, w.model = gen, opt, out, nil
-	w.Timing, w.counters, w.want, w.reports = w.Timing[:0], nil, nil, memReports{}
+	w.Timing, w.counters, w.want, w.reports, w.schedule = w.Timing[:0], nil, nil, memReports{}, sched.Result{}
 	res := &Result{Name: p.Name, Target: gen.Name}
 	defer func() {
 		res.Timing, res.Elapsed = w.Timing, time.Since(start)
@@ -56,6 +58,7 @@ func (w *Worker) Compile(ctx context.Context, p *Program, opt *Options, out io.W
 	if res.Insts > 0 && int64(res.Insts) > opt.MaxInstructions {
 		return res, target.Errorf(target.Limit, "the module has %d instructions; --max-instruction-limit is %d", res.Insts, opt.MaxInstructions)
 	}
+	w.transfersBefore = w.countTransfers()
 	w.fixed.Remember(w.m)
 	if p.Module != nil {
 		if err := w.checkClaims(); err != nil {
@@ -77,6 +80,7 @@ func (w *Worker) Compile(ctx context.Context, p *Program, opt *Options, out io.W
 		return res, err
 	}
 	res.Plane = time.Since(plane)
+	w.addMetrics(res)
 	res.Bytes, err = out.Seek(0, io.SeekEnd)
 	return res, err
 }
@@ -148,6 +152,7 @@ func emit(w *Worker) error {
 	for _, n := range st.Bundles {
 		bundles += n
 	}
+	w.reports.hbm.Code = bundles * bundleBytes
 	w.Count("bundles", bundles)
 	w.Count("descriptors", st.Descriptors)
 	w.Count("weight_loads_saved", st.Weights)

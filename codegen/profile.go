@@ -128,6 +128,20 @@ func (p *Profile) WriteTable(out io.Writer) {
 
 	fmt.Fprintln(out)
 	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(tw, "value\t  metric\n")
+	for _, m := range r.Metrics {
+		if m.Value != 0 {
+			digits := 0
+			if m.Aggregation == Average {
+				digits = 1
+			}
+			fmt.Fprintf(tw, "%.*f\t  %s\n", digits, m.Value, m.Name)
+		}
+	}
+	tw.Flush()
+
+	fmt.Fprintln(out)
+	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(tw, "rows\tbytes\t  memory of the compiler\n")
 	var rest, all tableRow
 	for i, t := range p.Tables {

@@ -42,9 +42,11 @@ type Worker struct {
 
 	counters []Counter
 	position int // of the running pass in its list
-	fixed    verify.Fixed
-	tile     tile.Stats
-	schedule sched.Result
+
+	transfersBefore int64 // transfers of the module as it came
+	fixed           verify.Fixed
+	tile            tile.Stats
+	schedule        sched.Result
 
 	order   arena.Column[ir.Inst, uint32] // positions, for checks
 	tiles   tile.Workspace
