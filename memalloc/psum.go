@@ -1,6 +1,7 @@
 package memalloc
 
 import (
+	"fmt"
 	"math/bits"
 	"time"
 
@@ -173,8 +174,11 @@ func (ws *Workspace) psumPlace(m *ir.Module, i uint32, nb, free int) error {
 	}
 	span := block * blocks
 	if u.Flags&ssa.Placed == 0 && span > free {
-		return target.Errorf(target.Limit, "%s needs %d PSUM banks (%d bytes a partition, %d blocks), and there are %d; tile it smaller",
-			m.LocName(u.First), span, l.Bytes, blocks, free)
+		o := overflow{
+			space: target.SpacePSUM, loc: u.First, need: int64(span), limit: int64(free), what: "banks",
+			why: fmt.Sprintf("%d blocks of %d bytes a partition", blocks, l.Bytes), try: "give the allocator more banks (--psum-banks) or tile the operator smaller",
+		}
+		return o.err(m, int64(span), ws.instAt(u.Start), fmt.Sprintf("%s %d", m.LocName(u.First), span))
 	}
 	if u.Flags&ssa.Placed != 0 && (l.Bank < 0 || int(l.Bank)+span > nb) {
 		return target.Errorf(target.Limit, "%s is placed in banks %d to %d of PSUM, which has %d; move it, or give PSUM more banks",

@@ -147,7 +147,7 @@ func TestPsumTooWide(t *testing.T) {
 	b.Close()
 	var ws Workspace
 	_, err := PSUM(&m, b.Func, &ws, Options{PsumBanks: 4})
-	if err == nil || !strings.Contains(err.Error(), "%acc needs 5 PSUM banks") || !strings.Contains(err.Error(), "there are 4") || target.ClassOf(err) != target.Limit {
+	if err == nil || !strings.Contains(err.Error(), "PSUM overflow: %acc needs 5 banks of 4") || target.ClassOf(err) != target.Limit {
 		t.Errorf("error %v", err)
 	}
 }
