@@ -21,6 +21,7 @@ type banks struct {
 	span  []uint8  // by unit: banks
 	block []uint8  // by unit: banks of one block
 	mask  []uint64 // by unit, of its place
+	wrong uint32   // see bad
 }
 
 // BankAlign is the alignment of a tile of span banks, and a second one to try when the first gives no place.
@@ -35,13 +36,35 @@ func BankAlign(span int) (first, second int) {
 	return a, a
 }
 
+// zeroWindow is the smallest window of banks, a power of two of them from a multiple of their number on, that covers banks
+// lo to lo+span-1: what the first matmul of a group clears.
+func zeroWindow(lo, span int) (banks int) {
+	banks = 1
+	for lo/banks != (lo+span-1)/banks {
+		banks *= 2
+	}
+	return banks
+}
+
+// maxZeroWindow is the widest window that an instruction can name.
+const maxZeroWindow = 8
+
 // Place takes the lowest aligned run of free banks.
 func (b *banks) Place(n uint32, neighbours []uint32) bool {
 	busy := b.taken
 	for _, j := range neighbours {
 		if b.base[j] >= 0 {
 			busy |= b.mask[j]
+			if int(b.base[j]) >= b.n && b.wrong == 0 {
+				b.wrong = j + 1
+			}
 		}
+	}
+	if b.base[n] >= 0 && b.wrong == 0 {
+		b.wrong = n + 1
+	}
+	if b.wrong != 0 {
+		return false
 	}
 	a1, a2 := BankAlign(int(b.block[n]))
 	for _, a := range [2]int{a1, a2} {
@@ -99,11 +122,8 @@ func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 		mt.Iterations++
 		s := &ws.solver
 		s.Simplify()
-		regalloc.Select(s, &ws.psum, &ws.result)
-		if len(ws.result.Stuck) > 0 {
-			ws.resetBanks()
-			s.InfiniteBySize()
-			regalloc.Select(s, &ws.psum, &ws.result)
+		if err := ws.selectPSUM(m); err != nil {
+			return *mt, err
 		}
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
 		ws.psumDemand(mt, nb)
@@ -155,7 +175,7 @@ func (ws *Workspace) psumProblem(m *ir.Module, nb int, opt *Options) error {
 
 // reset sizes the tables and counts the banks that may be had.
 func (g *banks) reset(units, nb int, reserved uint64) (free int) {
-	g.n, g.taken = nb, reserved
+	g.n, g.taken, g.wrong = nb, reserved, 0
 	g.base = arena.Resized(g.base, units)
 	g.span = arena.Resized(g.span, units)
 	g.block = arena.Resized(g.block, units)
@@ -184,6 +204,10 @@ func (ws *Workspace) psumPlace(m *ir.Module, i uint32, nb, free int) error {
 		return target.Errorf(target.Limit, "%s is placed in banks %d to %d of PSUM, which has %d; move it, or give PSUM more banks",
 			m.LocName(u.First), l.Bank, int(l.Bank)+span-1, nb)
 	}
+	if lo := int(max(0, l.Bank)); u.Flags&ssa.Placed != 0 && zeroWindow(lo, block) > maxZeroWindow || zeroWindow(0, block) > maxZeroWindow {
+		return target.Errorf(target.Limit, "%s takes %d PSUM banks from bank %d on, and a matmul can clear a window of at most %d; tile it smaller",
+			m.LocName(u.First), block, lo, maxZeroWindow)
+	}
 	g.base[i], g.span[i], g.block[i], g.mask[i] = -1, uint8(min(span, 64)), uint8(min(block, 64)), 0
 	if u.Flags&ssa.Placed != 0 {
 		g.base[i], g.mask[i] = l.Bank, bankMask(int(l.Bank), span)
@@ -193,13 +217,24 @@ func (ws *Workspace) psumPlace(m *ir.Module, i uint32, nb, free int) error {
 
 var psumWeight = [1]int32{1}
 
-// resetBanks forgets the places of a failed attempt.
-func (ws *Workspace) resetBanks() {
-	for i := range ws.psum.base {
-		if !ws.solver.Nodes[i].Fixed {
-			ws.psum.base[i] = -1
+// again has nothing to give up: banks have no grain but themselves.
+func (b *banks) again(nodes []regalloc.Node, _ bool) bool {
+	for i := range b.base {
+		if !nodes[i].Fixed {
+			b.base[i] = -1
 		}
 	}
+	return false
+}
+
+func (b *banks) bad() uint32 { return b.wrong }
+
+// fault is what is bad about node i: a defect of ours, not of the program.
+func (b *banks) fault(m *ir.Module, l ir.Loc, i uint32) error {
+	if int(b.base[i]) >= b.n {
+		return target.Errorf(target.Bug, "%s is recorded in bank %d of %d", m.LocName(l), b.base[i], b.n)
+	}
+	return target.Errorf(target.Bug, "%s is already allocated when its turn comes, from bank %d on", m.LocName(l), b.base[i])
 }
 
 // psumDemand is the pressure before placement: banks live at the worst point.

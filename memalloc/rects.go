@@ -4,7 +4,9 @@ import (
 	"math/bits"
 
 	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/regalloc"
 )
 
 // granule is the unit of every SB offset and length.
@@ -72,7 +74,7 @@ type rects struct {
 	floor int // granules at the bottom that nobody may have
 	// tight is a second try: least alignment, no height is kept whole for others, and everything goes to the lowest offset.
 	tight bool
-	bad   uint32 // 1 + the first node that should never have come to Place, 0 none
+	wrong uint32 // see bad
 	small int    // shorter units than this are placed from the bottom
 	at    []place
 	words []uint64 // four quadrants, two halves, the whole, one scratch: nw words each
@@ -82,11 +84,33 @@ type rects struct {
 func (r *rects) reset(units int, bytes, floor int64) {
 	r.n = int(bytes / granule)
 	r.floor = int((floor + granule - 1) / granule)
-	r.bad = 0
+	r.wrong = 0
 	r.small = r.n / 48
 	r.nw = (r.n + 63) / 64
 	r.words = arena.Resized(r.words, 8*r.nw)
 	r.at = arena.Resized(r.at, units)
+}
+
+// again gives up alignments and whole heights in tight attempts, see Place and try.
+func (r *rects) again(nodes []regalloc.Node, tight bool) bool {
+	for i := range r.at {
+		if !nodes[i].Fixed {
+			r.at[i].quads = 0
+		}
+	}
+	r.tight = tight
+	return true
+}
+
+func (r *rects) bad() uint32 { return r.wrong }
+
+// fault is what is bad about node i: a defect of ours, not of the program.
+func (r *rects) fault(m *ir.Module, l ir.Loc, i uint32) error {
+	p := &r.at[i]
+	if p.class >= sbClasses {
+		return target.Errorf(target.Bug, "%s has the unknown height class %d", m.LocName(l), p.class)
+	}
+	return target.Errorf(target.Bug, "%s is already allocated when its turn comes, at quadrants %04b and byte %d", m.LocName(l), p.quads, int64(p.lo)*granule)
 }
 
 func (r *rects) strip(k int) []uint64 { return r.words[k*r.nw : (k+1)*r.nw] }
@@ -101,8 +125,8 @@ const (
 func (r *rects) Place(n uint32, neighbours []uint32) bool {
 	p := &r.at[n]
 	if p.quads != 0 || p.class >= sbClasses {
-		if r.bad == 0 {
-			r.bad = n + 1
+		if r.wrong == 0 {
+			r.wrong = n + 1
 		}
 		return false
 	}

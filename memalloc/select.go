@@ -2,20 +2,27 @@ package memalloc
 
 import (
 	"github.com/rosmar-compiler/rosmar/ir"
-	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc"
 )
 
-// The attempts of one round to place what Simplify stacked. The first follows the cascade of rects.go. Only where it leaves
-// something over do the others run, before anything is spilled: all from the bottom up, without the alignments that only save bus
-// cycles, and without keeping heights whole.
+// The attempts of one round to place what Simplify stacked. The first follows the rules of the geometry. Only where it leaves
+// something over do the others run, before anything is spilled, and with what the geometry gives up when it must.
 const (
 	attemptRules   = iota // as the rules say
-	attemptTight          // the same order
+	attemptTight          // the same order, where the geometry has something to give up
 	attemptBySize         // largest first: packs best, but knows no cost, so it counts only if it places everything
 	attemptPinched        // the first order, but the largest first among what must not be spilled
 	attempts
 )
+
+// geometry is what the attempts need to know of a memory.
+type geometry interface {
+	regalloc.Geometry
+	// again forgets the places of the nodes that are not fixed, and says whether a tight attempt is another one than the first.
+	again(nodes []regalloc.Node, tight bool) (differs bool)
+	// bad is 1 + the first node that should never have come to Place, 0 none.
+	bad() uint32
+}
 
 // colourSB colours the units of a round. What loses its bet is coloured anew only when nothing else can make room: the next round
 // has it among its candidates anyway.
@@ -35,8 +42,24 @@ func (ws *Workspace) colourSB(m *ir.Module, opt *Options, mt *Metrics) error {
 	}
 }
 
-// selectSB gives places, or leaves in the result what the attempt that costs least left over.
+// selectSB gives places in SB.
 func (ws *Workspace) selectSB(m *ir.Module) error {
+	if i := attempt(ws, &ws.sb); i != 0 {
+		return ws.sb.fault(m, ws.ranges.Units[i-1].First, i-1)
+	}
+	return nil
+}
+
+// selectPSUM gives places in PSUM.
+func (ws *Workspace) selectPSUM(m *ir.Module) error {
+	if i := attempt(ws, &ws.psum); i != 0 {
+		return ws.psum.fault(m, ws.ranges.Units[i-1].First, i-1)
+	}
+	return nil
+}
+
+// attempt gives places, or leaves in the result what the attempt that costs least left over. It returns what the geometry found bad.
+func attempt[G geometry](ws *Workspace, geo G) (bad uint32) {
 	s, r, best := &ws.solver, &ws.result, &ws.best
 	for k := range attempts {
 		switch k {
@@ -50,40 +73,20 @@ func (ws *Workspace) selectSB(m *ir.Module) error {
 			}
 			s.InfiniteBySize()
 		}
-		ws.resetRects()
-		ws.sb.tight = k > attemptRules
-		regalloc.Select(s, &ws.sb, r)
-		if err := ws.sb.fault(ws, m); err != nil {
-			return err
+		if differs := geo.again(s.Nodes, k > attemptRules); k == attemptTight && !differs {
+			continue
+		}
+		regalloc.Select(s, geo, r)
+		if i := geo.bad(); i != 0 {
+			return i
 		}
 		if len(r.Stuck) == 0 && len(r.Unplaced) == 0 {
-			return nil
+			return 0
 		}
 		if k == attemptRules || k != attemptBySize && r.Score < best.Score {
 			*r, *best = *best, *r
 		}
 	}
 	*r, *best = *best, *r
-	return nil
-}
-
-// resetRects forgets the places of a failed attempt.
-func (ws *Workspace) resetRects() {
-	for i := range ws.sb.at {
-		if !ws.solver.Nodes[i].Fixed {
-			ws.sb.at[i].quads = 0
-		}
-	}
-}
-
-// fault is what Place found to be wrong with the problem itself: a defect of ours, not of the program.
-func (r *rects) fault(ws *Workspace, m *ir.Module) error {
-	if r.bad == 0 {
-		return nil
-	}
-	l, p := ws.ranges.Units[r.bad-1].First, &r.at[r.bad-1]
-	if p.class >= sbClasses {
-		return target.Errorf(target.Bug, "%s has the unknown height class %d", m.LocName(l), p.class)
-	}
-	return target.Errorf(target.Bug, "%s is already allocated when its turn comes, at quadrants %04b and byte %d", m.LocName(l), p.quads, int64(p.lo)*granule)
+	return 0
 }
