@@ -49,6 +49,8 @@ type Options struct {
 	Watchdog time.Duration
 	// Log hears of attempts at debug level and of what is unusual as warnings; nil is silent.
 	Log *slog.Logger
+
+	flat bool // live ranges over flattened loops: the family of WithLoop
 }
 
 // DefaultRunGap is how far apart in points accesses may be that share one reload, as long as the memory has room for it.

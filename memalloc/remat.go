@@ -38,7 +38,7 @@ func (ws *Workspace) remat(m *ir.Module, u *ssa.Unit) (r remat, ok bool) {
 		return r, false
 	}
 	if k := m.Sets.At(sl.Set).Kind; !k.IsInput() && k != ir.KindConst {
-		if ws.lin.WrittenIn(r.src.Loc, acc[0].At, u.End) {
+		if ws.lin.WrittenIn(r.src.Loc, u.Start, u.End) {
 			return r, false
 		}
 	}

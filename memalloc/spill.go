@@ -42,6 +42,7 @@ type visit struct {
 	fp    ir.Footprint
 	at    ssa.Point
 	unit  ssa.Point // first point of its scheduling unit
+	loop  uint32    // whose body it is in
 	write bool
 	read  bool
 	load  bool // its bytes must be loaded first
@@ -50,6 +51,7 @@ type visit struct {
 	glued  bool
 	clean  bool
 	matmul bool
+	wraps  bool // the last visit of a loop, of which the next turn loads something
 }
 
 // run is a stretch of visits that share one location.
@@ -71,6 +73,7 @@ const maxValid = 16
 type spiller struct {
 	m   *ir.Module
 	f   ir.Func
+	lin *ssa.Linear // of the visits
 	opt Options
 	mt  Metrics
 
@@ -103,7 +106,7 @@ func (sp *spiller) begin(m *ir.Module, f ir.Func, opt *Options) {
 }
 
 // end drops the reference to the module.
-func (sp *spiller) end() { sp.m = nil }
+func (sp *spiller) end() { sp.m, sp.lin = nil, nil }
 
 // apply lays the round's changes into the function: instructions into the order, new sets into its list, dead ones out of it.
 func (sp *spiller) apply() {
@@ -150,7 +153,11 @@ func (sp *spiller) newSet(of ir.Set, kind arena.Derive, class ir.TensorClass, sp
 // spillSB sends the values that found no place home and rewrites the function.
 func (ws *Workspace) spillSB(m *ir.Module) {
 	for _, i := range ws.result.Unplaced {
-		ws.spillValue(m, &ws.ranges.Units[i])
+		if u := &ws.ranges.Units[i]; u.Flags&ssa.Opaque != 0 || m.Sets.At(u.Set).Count > 1 {
+			ws.spillBlocks(m, u)
+		} else {
+			ws.spillValue(m, u)
+		}
 	}
 	ws.spill.apply()
 }
@@ -253,11 +260,12 @@ func (sp *spiller) drop(u *ssa.Unit) {
 // gather lists the visits of a unit's location.
 func (sp *spiller) gather(lin *ssa.Linear, u *ssa.Unit, isRemat bool) {
 	m := sp.m
+	sp.lin = lin
 	sp.visits = sp.visits[:0]
 	h := sp.homes.Get(u.Set)
 	for _, a := range lin.Of(u.First) {
 		v := visit{
-			fp: m.FootprintOf(apOf(m, a.Arg)), at: a.At, unit: head(m, lin, a.At),
+			fp: m.FootprintOf(apOf(m, a.Arg)), at: a.At, unit: head(m, lin, a.At), loop: lin.LoopOf(a.At),
 			write: a.Flags&ssa.Write != 0, read: a.Flags&ssa.Read != 0,
 		}
 		in := m.Insts.At(a.Inst)
@@ -273,7 +281,7 @@ func (sp *spiller) gather(lin *ssa.Linear, u *ssa.Unit, isRemat bool) {
 
 // head is the first point of the scheduling unit of p, tail the last instruction of it.
 func head(m *ir.Module, lin *ssa.Linear, p ssa.Point) ssa.Point {
-	for p > 0 && m.Insts.At(lin.Insts[p]).Flags&ir.InstUnit != 0 {
+	for p > 0 && m.Insts.At(lin.Insts[p]).Flags&ir.InstUnit != 0 && lin.LoopOf(p) == lin.LoopOf(p-1) {
 		p--
 	}
 	return p
@@ -281,14 +289,15 @@ func head(m *ir.Module, lin *ssa.Linear, p ssa.Point) ssa.Point {
 
 func (ws *Workspace) tail(p ssa.Point) ir.Inst {
 	m := ws.spill.m
-	for int(p)+1 < ws.lin.Points() && m.Insts.At(ws.lin.Insts[p+1]).Flags&ir.InstUnit != 0 {
+	for int(p)+1 < ws.lin.Points() && m.Insts.At(ws.lin.Insts[p+1]).Flags&ir.InstUnit != 0 && ws.lin.LoopOf(p+1) == ws.lin.LoopOf(p) {
 		p++
 	}
 	return ws.lin.Insts[p]
 }
 
 // cutRuns groups the visits: visits of one scheduling unit always together, and with a save of an earlier round what it saves;
-// beyond that all that lie near each other, unless single.
+// beyond that all that lie near each other in one loop, unless single. So a run is straight-line code in one turn, and what it
+// does not write itself it loads in each turn.
 func (sp *spiller) cutRuns(single bool) {
 	gap := sp.opt.RunGap
 	if gap == 0 {
@@ -299,7 +308,7 @@ func (sp *spiller) cutRuns(single bool) {
 		v := &sp.visits[i]
 		if i > 0 {
 			prev := &sp.visits[i-1]
-			if v.unit == prev.unit || v.glued || !single && int(v.at-prev.at) <= gap {
+			if v.unit == prev.unit || v.glued || !single && v.loop == prev.loop && int(v.at-prev.at) <= gap {
 				sp.runs[len(sp.runs)-1].to = i + 1
 				continue
 			}
@@ -313,6 +322,7 @@ func (sp *spiller) plan(isRemat bool, rm *remat) {
 	for k := range sp.runs {
 		sp.planLoads(&sp.runs[k], isRemat, rm)
 	}
+	sp.findWraps()
 	// Backwards: bytes that are loaded later must be saved, unless a later write covers them before that load.
 	later := false
 	sp.valid = sp.valid[:0]
@@ -322,6 +332,10 @@ func (sp *spiller) plan(isRemat bool, rm *remat) {
 			runEnd--
 		}
 		v := &sp.visits[i]
+		if v.wraps {
+			later = true
+			sp.valid = sp.valid[:0]
+		}
 		if v.glued {
 			// Its bytes are saved already, right here.
 			sp.remember(v.fp)
@@ -542,15 +556,19 @@ func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, fp ir.Footpr
 func (sp *spiller) save(h *home, r *run, fp ir.Footprint, a ssa.Access, anchor ir.Inst) {
 	m := sp.m
 	d := elemOf(m, a.Arg, &fp, h)
-	e := m.Insts.At(a.Inst).Engine
-	if m.Insts.At(a.Inst).Op.IsDMA() || !e.HasStream() {
-		e = target.EngineSP
-	}
-	i := m.NewInst(m.Insts.At(anchor).Block, ir.OpSave, e, []ir.Arg{sp.chip(&fp, d, r.box, r.loc)}, []ir.Arg{sp.memory(&fp, d, h)})
+	i := m.NewInst(m.Insts.At(anchor).Block, ir.OpSave, sp.saver(a.Inst), []ir.Arg{sp.chip(&fp, d, r.box, r.loc)}, []ir.Arg{sp.memory(&fp, d, h)})
 	m.Insts.At(i).Flags |= ir.InstSpill
 	sp.stamp(i, a.Inst)
 	sp.edits.After(anchor, i)
 	sp.mt.Saves++
+}
+
+// saver is the engine that saves what an instruction wrote.
+func (sp *spiller) saver(i ir.Inst) target.Engine {
+	if r := sp.m.Insts.At(i); !r.Op.IsDMA() && r.Engine.HasStream() {
+		return r.Engine
+	}
+	return target.EngineSP
 }
 
 // stamp gives spill code the provenance of the instruction that it serves.

@@ -70,7 +70,7 @@ func (sp *spiller) groupsOf(m *ir.Module, acc []ssa.Access) (regular bool) {
 func (ws *Workspace) psumCost(m *ir.Module, u *ssa.Unit) int64 {
 	sp := &ws.spill
 	acc := ws.lin.Of(u.First)
-	if psumStays(m, u, sp.opt.NoSpillHint) || !sp.groupsOf(m, acc) {
+	if psumStays(m, u, sp.opt.NoSpillHint) || !sp.groupsOf(m, acc) || !ws.endInTheirLoop(acc) {
 		return regalloc.Infinite
 	}
 	cost := int64(0)

@@ -31,6 +31,9 @@ type Workspace struct {
 	pins  pins
 	webs  webs
 	scan  scan
+
+	eval  ir.ExprEval // of indices
+	slots arena.Column[ir.Set, uint32]
 }
 
 // Linear is the storage of the use lists, for passes between the allocators: each allocator builds them anew.
@@ -38,7 +41,11 @@ func (ws *Workspace) Linear() *ssa.Linear { return &ws.lin }
 
 // linearise rebuilds the points and refuses undefined uses. unused is the number of values that nothing reads.
 func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused int, err error) {
-	ws.lin.Build(m, f)
+	if opt.flat {
+		ws.lin.Flatten(m, f)
+	} else {
+		ws.lin.Build(m, f)
+	}
 	faults := ws.lin.Check(m)
 	return faults.Unused, faults.Err(m, f, opt.Strict)
 }
