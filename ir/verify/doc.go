@@ -5,6 +5,8 @@
 //	Reads      every read finds the bytes that were written for it                reads.go
 //	Order      accumulation groups and synchronisation in the final order         order.go
 //
+// Placement and Reads know loops: loops.go lays bodies out and finds what turns have in common, turns.go walks the turns.
+//
 // # Invariants that Module checks
 //
 //  1. The opcode exists on the generation, its engine may issue it, its operand counts are those of the opcode table, and it

@@ -36,6 +36,14 @@ func (v *lives) collect() {
 	v.touches, v.nested, v.known = map[ir.Loc][]touch{}, map[ir.Loc]bool{}, map[ir.Loc][]period{}
 	point := int32(0)
 	note := func(a ir.Arg, read, write bool) {
+		if symbolic(a) {
+			eachLoc(m, a, func(l ir.Loc) {
+				if r := m.Locs.At(l); r.Space == target.SpaceDRAM {
+					v.touches[l] = append(v.touches[l], touch{point, true, true, false, r.Addr, r.Addr + r.Bytes*int64(r.Parts)})
+					v.nested[l] = true
+				}
+			})
+		}
 		l := m.LocOf(a)
 		if l == 0 || m.Locs.At(l).Space != target.SpaceDRAM {
 			return

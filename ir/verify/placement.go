@@ -91,7 +91,8 @@ func bounds(p *problems, f ir.Func, spaces []target.Space) []life {
 }
 
 // Placement is Bounds, and proves that no two locations that are live at the same time overlap. A location is live from its
-// first to its last access in program order; a reserved one always, and an interface to another function; a debug tensor
+// first to its last access in program order, on chip with the bodies of loops laid out behind them and over the loops whose turns
+// it connects; a reserved one always, and an interface to another function; a debug tensor
 // and a volatile one to the end. In DRAM a location is dead where what it holds is written over unread. Must-aliases have one
 // address and are live as one. It speaks of the order in which the locations were placed; after scheduling, Reads does.
 //
@@ -108,8 +109,9 @@ func Placement(m *ir.Module, f ir.Func, spaces ...target.Space) error {
 		joinAliases(p, lives, alias)
 	}
 	w := livesOf(p, f)
+	indexed := indexedSets(m, f)
 	for _, s := range spaces {
-		sweep(p, lives, s, alias, w)
+		sweep(p, lives, s, alias, w, indexed)
 	}
 	return p.err(target.Bug)
 }
@@ -150,15 +152,16 @@ func gather(p *problems, f ir.Func, spaces []target.Space) []life {
 	point := int32(0)
 	visit := func(i ir.Inst) {
 		for _, a := range m.AllArgs(i) {
-			if l := m.LocOf(a); l != 0 {
+			eachLoc(m, a, func(l ir.Loc) {
 				if first.Get(l) == 0 {
 					first.Set(l, point)
 				}
 				last.Set(l, point)
-			}
+			})
 		}
 	}
-	// A region is one point: what its body touches is touched there, in every turn of a loop.
+	// In DRAM a region is one point: what its body touches is touched there, in every turn of a loop. On chip turns are told apart.
+	begins, ends := spans(m, f)
 	var body []ir.Block
 	for _, b := range m.BlocksOf(f) {
 		for _, top := range m.OrderOf(b) {
@@ -186,6 +189,9 @@ func gather(p *problems, f ir.Func, spaces []target.Space) []life {
 			continue
 		}
 		from, to := first.Get(l), last.Get(l)
+		if r.Space.OnChip() {
+			from, to = begins.Get(l), ends.Get(l)
+		}
 		if r.Flags&ir.LocReserved != 0 {
 			from, to = 0, math.MaxInt32
 		} else if from == 0 {
@@ -259,7 +265,7 @@ func checkPlace(p *problems, x *life) {
 
 // sweep walks the beginnings in time order. live holds those not yet over, sorted by lo, and some that are over: they are
 // swept out when they may be half of it. wide is the largest extent seen, so that the search for overlaps starts at lo-wide.
-func sweep(p *problems, all []life, space target.Space, alias map[ir.Loc]ir.Loc, w *lives) {
+func sweep(p *problems, all []life, space target.Space, alias map[ir.Loc]ir.Loc, w *lives, indexed map[ir.Set]bool) {
 	var xs []life
 	for _, x := range all {
 		if x.space == space {
@@ -288,7 +294,7 @@ func sweep(p *problems, all []life, space target.Space, alias map[ir.Loc]ir.Loc,
 				break
 			}
 			if y.to >= x.from && y.hi > x.lo && y.p0 < x.p1 && x.p0 < y.p1 && root(alias, x.loc) != root(alias, y.loc) &&
-				(space != target.SpaceDRAM || w.meet(x, y, alias)) {
+				(space != target.SpaceDRAM || w.meet(x, y, alias)) && !oneSlot(p.m, indexed, x.loc, y.loc) {
 				p.addf("%s and %s are live at once (points %d to %d and %d to %d) and share %s bytes: partitions %d to %d, bytes %d to %d against partitions %d to %d, bytes %d to %d",
 					p.m.LocName(x.loc), p.m.LocName(y.loc), x.from, x.to, y.from, y.to, space,
 					x.p0, x.p1-1, x.lo, x.hi, y.p0, y.p1-1, y.lo, y.hi)

@@ -11,7 +11,7 @@ import (
 // Reads proves, on physical addresses in program order, that every byte that an instruction reads of a location was last
 // written through that same location (or a must-alias of it). It is what Placement proves of lifetimes, byte by byte: after
 // scheduling, a location may be overwritten where its last byte-wise reader has passed although another part of it is still
-// read. Bytes that nothing wrote are none of its business: ir/sim reports them.
+// read. Loops make their turns, so that it also holds rings of blocks to the number of live ones. Bytes that nothing wrote are none of its business: ir/sim reports them.
 //
 // Ownership is kept for each of the four partition quadrants as segments of bytes, each with a list of (partitions, owner);
 // a write takes its partitions away from every owner of its bytes. Segments are kept by pages of bytes and end with them, so
@@ -20,35 +20,38 @@ func Reads(m *ir.Module, f ir.Func) error {
 	p := &problems{m: m}
 	o := &owners{}
 	alias := aliasRoots(m)
-	for _, b := range m.BlocksOf(f) {
-		for _, i := range m.OrderOf(b) {
-			outs := m.Outs(i)
-			all := m.AllArgs(i)
-			accumulates := m.ReadsDst(i)
-			for k, a := range all {
-				if a.Kind != ir.ArgAP || k >= len(all)-len(outs) && !accumulates {
-					continue
-				}
-				fp := m.FootprintOf(a.AP())
-				if fp.Region != 0 {
-					continue
-				}
-				l := m.LocOf(a)
-				if other := o.read(&fp, root(alias, l)); other != 0 {
-					p.inst(i, "reads %s where %s was written over it (%s, partitions %d to %d, bytes %d to %d)",
-						m.LocName(l), m.LocName(other), fp.Space, fp.P0, fp.P1-1, fp.Lo, fp.Hi)
-				}
+	w := &walker{m: m}
+	at := func(a ir.Arg) (fp ir.Footprint, l ir.Loc, ok bool) {
+		row := w.pattern(a)
+		if row == nil {
+			return fp, 0, false
+		}
+		fp, l = m.Footprint(row), row.Loc
+		return fp, l, fp.Region == 0
+	}
+	w.walk(f, func(i ir.Inst) {
+		outs := m.Outs(i)
+		all := m.AllArgs(i)
+		accumulates := m.ReadsDst(i)
+		for k, a := range all {
+			if k >= len(all)-len(outs) && !accumulates {
+				continue
 			}
-			for _, a := range outs {
-				if a.Kind != ir.ArgAP {
-					continue
-				}
-				if fp := m.FootprintOf(a.AP()); fp.Region == 0 {
-					o.write(&fp, root(alias, m.LocOf(a)))
-				}
+			fp, l, ok := at(a)
+			if !ok {
+				continue
+			}
+			if other := o.read(&fp, root(alias, l)); other != 0 {
+				p.inst(i, "reads %s where %s was written over it (%s, partitions %d to %d, bytes %d to %d)",
+					m.LocName(l), m.LocName(other), fp.Space, fp.P0, fp.P1-1, fp.Lo, fp.Hi)
 			}
 		}
-	}
+		for _, a := range outs {
+			if fp, l, ok := at(a); ok {
+				o.write(&fp, root(alias, l))
+			}
+		}
+	})
 	return p.err(target.Bug)
 }
 

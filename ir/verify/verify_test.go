@@ -116,9 +116,9 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// What a loop reads is live through all of it: its body may not write over it further down, because the next turn reads it
-// again.
-func TestLoopIsOnePoint(t *testing.T) {
+// What a loop reads from outside is live through all of it: its body may not write over it further down, because the next turn
+// reads it again.
+func TestLoopReadsInEveryTurn(t *testing.T) {
 	text := strings.Replace(legal, `    I-5 "sv"`, `    I-5 "L" Loop Unassigned () -> () {
       block "body" {
         I-6 "use" TensorCopy DVE (%5 0+8 @0 1*6:float32) -> (%8 0+8 @0 1*6:float32)

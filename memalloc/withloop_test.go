@@ -1,0 +1,119 @@
+package memalloc
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/verify"
+	"github.com/rosmar-compiler/rosmar/ssa"
+	"pgregory.net/rapid"
+)
+
+// loopFloor is the least SBUF that the operands of any one instruction need, at full height.
+func loopFloor(m *ir.Module, f ir.Func) (need int64) {
+	grain := int64(8)
+	if m.Gen.Level >= 40 {
+		grain = 32
+	}
+	var lin ssa.Linear
+	lin.Flatten(m, f)
+	for _, i := range lin.Insts {
+		n := int64(0)
+		for _, a := range m.AllArgs(i) {
+			var l *ir.LocRow
+			switch a.Kind {
+			case ir.ArgAP:
+				l = m.Locs.At(m.LocOf(a))
+			case ir.ArgSym:
+				l = m.Locs.At(m.Sets.At(m.Syms.At(ir.Sym(a.Ref)).Set).First)
+			default:
+				continue
+			}
+			if l.Space == target.SpaceSB {
+				n += (l.Bytes + grain - 1) / grain * grain
+			}
+		}
+		need = max(need, n)
+	}
+	return need
+}
+
+// sameWithLoops places a program in what the options leave, and compares what it computes before and after.
+func sameWithLoops(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, p *program, ws *Workspace, opt Options) (psum, sb Metrics) {
+	t.Helper()
+	want, err := simulate(&p.m)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, ir.Append(nil, &p.m))
+	}
+	text := ir.Append(nil, &p.m)
+	psum, sb, err = WithLoop(&p.m, p.f, ws, opt)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	got, err := simulate(&p.m)
+	if err != nil || !bytes.Equal(want, got) {
+		t.Fatalf("the placed program computes something else, %v\n%s\n%s", err, text, ir.Append(nil, &p.m))
+	}
+	if err := verify.Module(&p.m, target.Bug); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if err := verify.Placement(&p.m, p.f, target.SpaceSB, target.SpacePSUM); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, text, ir.Append(nil, &p.m))
+	}
+	if err := verify.Reads(&p.m, p.f); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, text, ir.Append(nil, &p.m))
+	}
+	return psum, sb
+}
+
+// drawLoops draws a program with loops and little memory for it.
+func drawLoops(t *rapid.T) (*program, Options) {
+	p := randomLoops(t, rapid.IntRange(8, 40).Draw(t, "n"))
+	opt := Options{StripBytes: 64, PsumBanks: 2, RunGap: rapid.SampledFrom([]int{-1, 0, 2, 4, 40}).Draw(t, "gap")}
+	if rapid.IntRange(0, 9).Draw(t, "room") > 0 {
+		opt.SBBytes = 64 + loopFloor(&p.m, p.f) + 8*int64(rapid.IntRange(0, 100).Draw(t, "slack"))
+	}
+	return p, opt
+}
+
+// Programs with loops compute the same after placement as before, in all of the memory and in the least.
+func TestRandomLoops(t *testing.T) {
+	var ws Workspace
+	rapid.Check(t, func(t *rapid.T) {
+		p, opt := drawLoops(t)
+		sameWithLoops(t, p, &ws, opt)
+	})
+}
+
+func FuzzWithLoop(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		var ws Workspace
+		p, opt := drawLoops(t)
+		sameWithLoops(t, p, &ws, opt)
+	}))
+}
+
+// The same programs in each run exercise every way of spilling.
+func TestLoopsSpill(t *testing.T) {
+	var ws Workspace
+	var sum [5]int
+	for seed := range 60 {
+		p, opt := (*program)(nil), Options{}
+		rapid.Custom(func(t *rapid.T) int { p, opt = drawLoops(t); return 0 }).Example(seed)
+		ps, sb := sameWithLoops(t, p, &ws, opt)
+		for k, n := range []int{sb.Spilled, sb.Saves, sb.Reloads, sb.Remats, ps.Spilled} {
+			sum[k] += n
+		}
+	}
+	t.Logf("SB: %d spilled, %d saves, %d reloads, %d rematerialised; PSUM: %d spilled", sum[0], sum[1], sum[2], sum[3], sum[4])
+	for k, n := range sum {
+		if n == 0 {
+			t.Errorf("the programs exercise too little: figure %d is 0 of %v", k, sum)
+		}
+	}
+}
