@@ -20,7 +20,7 @@ type remat struct {
 // remat finds out whether a unit is such a value.
 func (ws *Workspace) remat(m *ir.Module, u *ssa.Unit) (r remat, ok bool) {
 	acc := ws.lin.Of(u.First)
-	if u.Count != 1 || len(acc) == 0 || acc[0].Flags != ssa.Write {
+	if u.Count != 1 || u.Flags&ssa.Opaque != 0 || len(acc) == 0 || acc[0].Flags != ssa.Write {
 		return r, false
 	}
 	in := m.Insts.At(acc[0].Inst)

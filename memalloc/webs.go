@@ -43,7 +43,7 @@ func (ws *Workspace) splitWebs(m *ir.Module, mt *Metrics) bool {
 	for _, i := range w.rewritten {
 		u := ws.ranges.Units[i]
 		acc := ws.lin.Of(u.First)
-		if !w.cut(m, acc) {
+		if !w.cut(m, &ws.lin, acc, &u) {
 			continue
 		}
 		mt.Splittable++
@@ -71,8 +71,13 @@ func (ws *Workspace) splitWebs(m *ir.Module, mt *Metrics) bool {
 	return true
 }
 
-// cut finds the cuts of a location.
-func (w *webs) cut(m *ir.Module, acc []ssa.Access) bool {
+// cut finds the cuts of a location. No cut lies in a loop, whose turns follow each other, but in one that has all accesses in its
+// own body and carries nothing from turn to turn: there a turn is straight-line code.
+func (w *webs) cut(m *ir.Module, lin *ssa.Linear, acc []ssa.Access, u *ssa.Unit) bool {
+	turn := u.Start == acc[0].At && u.End == acc[len(acc)-1].At+1
+	for k := range acc {
+		turn = turn && lin.LoopOf(acc[k].At) == lin.LoopOf(acc[0].At)
+	}
 	w.defs, w.cuts = w.defs[:0], w.cuts[:0]
 	w.cross = arena.Resized(w.cross, len(acc)+1)
 	clear(w.cross)
@@ -98,7 +103,8 @@ func (w *webs) cut(m *ir.Module, acc []ssa.Access) bool {
 	}
 	spans := int32(0)
 	for k := range acc {
-		if spans += w.cross[k]; spans == 0 && k > 0 && acc[k].Flags&ssa.Write != 0 && acc[k-1].At < acc[k].At {
+		if spans += w.cross[k]; spans == 0 && k > 0 && acc[k].Flags&ssa.Write != 0 && acc[k-1].At < acc[k].At &&
+			(turn || !lin.Share(acc[k-1].At, acc[k].At)) {
 			w.cuts = append(w.cuts, k)
 		}
 	}

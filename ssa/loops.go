@@ -48,6 +48,12 @@ func (l *Linear) In(p Point, loop uint32) bool {
 	return loop == 0 || l.Loops[loop].Head < p && p < l.Loops[loop].End
 }
 
+// Share reports two points with a loop around both.
+func (l *Linear) Share(p, q Point) bool {
+	n := l.LoopOf(p)
+	return n != 0 && l.Loops[n].Top == l.Loops[l.LoopOf(q)].Top
+}
+
 // Leaving is the outermost loop that p is in and q is not, 0 when q is in all loops of p.
 func (l *Linear) Leaving(p, q Point) uint32 {
 	n := l.LoopOf(p)
