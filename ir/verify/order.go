@@ -75,7 +75,8 @@ func banksMeet(m *ir.Module, a, b *ir.Footprint) bool {
 
 // Sync proves the invariant that excludes deadlock: in the one order of each block, the producer of every wait stands
 // earlier, and the updates made to the semaphore by then reach the value waited for, whatever the engines' pace. It also
-// proves that every semaphore has one producer: one engine, or one ring slot of one queue.
+// proves that every semaphore has one producer: one engine, or one ring slot of one queue. An instruction may take back of a
+// semaphore of its own engine what it waited for; that makes a wait which is right in every turn of a loop.
 func Sync(m *ir.Module, f ir.Func) error {
 	p := &problems{m: m}
 	type producer struct {
@@ -105,7 +106,7 @@ func Sync(m *ir.Module, f ir.Func) error {
 				}
 			}
 			for _, u := range m.SyncOps.Of(s.Updates) {
-				if int(u.Sem) >= len(sems) || u.Value <= 0 {
+				if int(u.Sem) >= len(sems) || u.Value == 0 || u.Value < 0 && !takesBack(m.SyncOps.Of(s.Waits), u) {
 					p.inst(i, "updates semaphore %d by %d", u.Sem, u.Value)
 					continue
 				}
@@ -123,4 +124,14 @@ func Sync(m *ir.Module, f ir.Func) error {
 		}
 	}
 	return p.err(target.Bug)
+}
+
+// takesBack reports an update that lowers a semaphore by no more than its instruction waits for.
+func takesBack(waits []ir.SyncOp, u ir.SyncOp) bool {
+	for _, w := range waits {
+		if w.Sem == u.Sem && w.Value >= -u.Value {
+			return true
+		}
+	}
+	return false
 }
