@@ -37,6 +37,7 @@ var registry = []Pass{
 	{"coloring_allocator_dram_shared", true, colouring("coloring_allocator_dram_shared"), "place DRAM tensors that several cores see, above those of one"},
 	{"coloring_allocator_dram_shared_post_lnk", true, colouring("coloring_allocator_dram_shared_post_lnk"), "the same for what linking added"},
 	{"coloring_allocator_psum", true, colouring("coloring_allocator_psum"), "colour PSUM banks, spilling to a fixpoint"},
+	{"coloring_allocator_reg", true, colourRegisters, "colour scalar registers of each engine, spilling to a fixpoint"},
 	{"coloring_allocator_sb", true, colouring("coloring_allocator_sb"), "colour SBUF rectangles, spilling to a fixpoint"},
 	{"dead_code_elim_o0", true, deadCode, "drop instructions whose results nothing reads"},
 	{"hbm_usage", false, hbmUsage, "add up weights, IO, intermediates and descriptors against the HBM window"},
@@ -138,6 +139,9 @@ func lowerAct(w *Worker) error {
 
 func lowerSync(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error {
+		if err := noSpilledRegisters(w.m, f); err != nil {
+			return err
+		}
 		st, err := lower.Sync(w.m, f, &w.sync)
 		w.Count("waits", int64(st.Waits))
 		w.Count("updates", int64(st.Updates))

@@ -25,6 +25,7 @@ var plane2 = []string{
 	"coloring_allocator_dram_shared_post_lnk",
 	"lower_act",
 	"lower_sync",
+	"coloring_allocator_reg",
 	"report_stats",
 	"codegen",
 }
@@ -66,5 +67,7 @@ var rules = []rule{
 	{"post_sched", "lower_act", "which function table is resident follows the final order"},
 	{"alloc_queues", "lower_sync", "a transfer's semaphore is a slot of its queue set's ring"},
 	{"lower_act", "lower_sync", "a table load stands in its engine's stream"},
+	{"lower_sync", "coloring_allocator_reg", "spilled registers borrow the semaphores that are left"},
+	{"coloring_allocator_reg", "codegen", "the numbers of registers are fields of the bundles"},
 	{"lower_sync", "codegen", "waits and updates are fields of the bundles"},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/verify"
 	"github.com/rosmar-compiler/rosmar/memalloc"
 	"github.com/rosmar-compiler/rosmar/memalloc/rotate"
+	"github.com/rosmar-compiler/rosmar/regalloc/scalar"
 	"github.com/rosmar-compiler/rosmar/ssa/deps"
 	"github.com/rosmar-compiler/rosmar/ssa/opt"
 	"github.com/rosmar-compiler/rosmar/ssa/sched"
@@ -59,6 +60,7 @@ type Worker struct {
 	sched   sched.Workspace
 	sync    lower.SyncSpace
 	tail    lower.Tail
+	scalar  scalar.Workspace
 	sim     sim.Sim
 	runner  Runner
 	reports memReports
@@ -89,6 +91,7 @@ func (w *Worker) Report(r *arena.Report) {
 		w.m.Report(r)
 	}
 	w.alloc.Report(r)
+	w.scalar.Report(r)
 }
 
 // memOptions are the allocators' limits.
