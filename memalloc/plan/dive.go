@@ -47,7 +47,7 @@ type segment struct {
 func (d *diver) prepare(m *model) {
 	d.m = m
 	if m.n > maxWindowBits {
-		d.tree.build(m.lo, m.hi)
+		d.tree.build(m)
 	}
 	d.obs.build(m.obs)
 	d.off = slices.Grow(d.off[:0], m.n)[:m.n]
@@ -98,11 +98,11 @@ func (d *diver) dive(rank []uint32) int64 {
 			}
 			d.floor = v.h
 		}
-		var u uint32
+		var u, at uint32
 		if few {
-			u, _ = d.few.first(v.lo, v.hi, fits)
+			u, at = d.few.first(v.lo, v.hi, fits)
 		} else {
-			u, _ = d.tree.first(v.lo, v.hi, fits)
+			u, at = d.tree.first(v.lo, v.hi, fits)
 		}
 		if u == notQueued {
 			top := inf
@@ -121,9 +121,9 @@ func (d *diver) dive(rank []uint32) int64 {
 			continue
 		}
 		if few {
-			d.few.take(u)
+			d.few.take(at)
 		} else {
-			d.tree.take(u)
+			d.tree.take(at)
 		}
 		left--
 		o := alignUp(v.h, m.align[u])

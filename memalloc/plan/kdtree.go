@@ -11,11 +11,14 @@ import (
 // shape depends on the points alone, so one build serves every order.
 //
 // Level d has 2^d nodes, node j of it over the points [j*n>>d, (j+1)*n>>d); the children of node k are 2k and 2k+1, the root is 1.
+// The upper levels split by lo alone, down to a level of blocks: most windows are narrow, and looking for one starts at the block or
+// above the few that it meets, so it costs no more among millions than among thousands.
 type kdTree struct {
 	n      int
 	levels int // of inner nodes; the leaves are below
+	upper  int // level of the blocks
 	point  []kdPoint
-	where  []uint32 // point of a buffer
+	block  []uint32 // by section x: the block of the first point with lo >= x, or the last block
 	node   []kdNode
 	stack  [2 * 40]uint32
 }
@@ -34,29 +37,40 @@ type kdNode struct {
 
 const (
 	kdLeaf    = 8
+	kdBlock   = 4096 // points of a block, and half of it at least
 	notQueued = math.MaxUint32
 )
 
-// build takes the points; nothing is queued after it.
-func (t *kdTree) build(lo, hi []int32) {
-	t.n = len(lo)
-	t.levels = 0
+// build takes the movable buffers of a model; nothing is queued after it.
+func (t *kdTree) build(m *model) {
+	t.n = m.n
+	t.levels, t.upper = 0, 0
 	for t.n>>t.levels > kdLeaf {
 		t.levels++
 	}
-	t.point = slices.Grow(t.point[:0], t.n)
-	for i := range lo {
-		t.point = append(t.point, kdPoint{lo[i], hi[i], notQueued, uint32(i)})
+	for t.n>>t.upper > kdBlock {
+		t.upper++
 	}
-	for d := range t.levels {
-		for j := range 1 << d {
-			from, to := j*t.n>>d, (j+1)*t.n>>d
-			t.split(t.point[from:to], ((2*j+1)*t.n>>(d+1))-from, d&1 == 1)
+	m.sort.start(m.n)
+	m.sort.by(func(u uint32) uint64 { return uint64(m.lo[u]) })
+	t.point = slices.Grow(t.point[:0], t.n)
+	for _, it := range m.sort.items {
+		t.point = append(t.point, kdPoint{m.lo[it.id], m.hi[it.id], notQueued, it.id})
+	}
+	t.block = slices.Grow(t.block[:0], int(m.s)+1)
+	for i := range t.point {
+		for len(t.block) <= int(t.point[i].lo) {
+			t.block = append(t.block, t.nodeOf(i, t.upper)-1<<t.upper)
 		}
 	}
-	t.where = slices.Grow(t.where[:0], t.n)[:t.n]
-	for i, pt := range t.point {
-		t.where[pt.buf] = uint32(i)
+	for len(t.block) <= int(m.s) {
+		t.block = append(t.block, 1<<t.upper-1)
+	}
+	for d := t.upper; d < t.levels; d++ {
+		for j := range 1 << d {
+			from, to := j*t.n>>d, (j+1)*t.n>>d
+			t.split(t.point[from:to], ((2*j+1)*t.n>>(d+1))-from, (d-t.upper)&1 == 0)
+		}
 	}
 	nodes := 2 << t.levels
 	t.node = slices.Grow(t.node[:0], nodes)[:nodes]
@@ -74,6 +88,11 @@ func (t *kdTree) build(lo, hi []int32) {
 		}
 		t.node[k] = b
 	}
+}
+
+// nodeOf is the node of a level that has a point: the j with j*n>>level <= at < (j+1)*n>>level.
+func (t *kdTree) nodeOf(at, level int) uint32 {
+	return uint32(1<<level + ((at+1)<<level-1)/t.n)
 }
 
 func (t *kdTree) leaf(k uint32) (from, to int) {
@@ -151,13 +170,10 @@ func (t *kdTree) refresh(k uint32) {
 	t.node[k].best = best
 }
 
-// take removes a buffer.
-func (t *kdTree) take(buf uint32) {
-	at := int(t.where[buf])
+// take removes the buffer of a point.
+func (t *kdTree) take(at uint32) {
 	t.point[at].rank = notQueued
-	// The leaf of a point: the j with j*n>>levels <= at < (j+1)*n>>levels.
-	j := ((at+1)<<t.levels - 1) / t.n
-	for k := uint32(1<<t.levels + j); k > 0; k >>= 1 {
+	for k := t.nodeOf(int(at), t.levels); k > 0; k >>= 1 {
 		old := t.node[k].best
 		t.refresh(k)
 		if t.node[k].best == old {
@@ -166,15 +182,18 @@ func (t *kdTree) take(buf uint32) {
 	}
 }
 
-// first returns the queued buffer of least rank with lo >= x and hi <= y that fits, and its rank; notQueued when there is none.
-// fits may be nil.
-func (t *kdTree) first(x, y int32, fits func(buf uint32) bool) (buf, rank uint32) {
-	buf, rank = notQueued, notQueued
+// first returns the queued buffer of least rank with lo >= x and hi <= y that fits, and its point for take; notQueued when there is
+// none. fits may be nil.
+func (t *kdTree) first(x, y int32, fits func(buf uint32) bool) (buf, at uint32) {
+	buf, at = notQueued, notQueued
 	if t.n == 0 {
 		return
 	}
+	rank := uint32(notQueued)
+	// What has its lo in the window lies in the blocks from a to b, so below the node where the ways up from them meet.
+	a, b := 1<<t.upper+t.block[x], 1<<t.upper+t.block[y]
 	sp := 1
-	t.stack[0] = 1
+	t.stack[0] = a >> bits.Len32(a^b)
 	leaves := uint32(1) << t.levels
 	for sp > 0 {
 		sp--
@@ -195,7 +214,7 @@ func (t *kdTree) first(x, y int32, fits func(buf uint32) bool) (buf, rank uint32
 		from, to := t.leaf(k)
 		for i := from; i < to; i++ {
 			if pt := &t.point[i]; pt.rank < rank && pt.lo >= x && pt.hi <= y && (fits == nil || fits(pt.buf)) {
-				buf, rank = pt.buf, pt.rank
+				buf, at, rank = pt.buf, uint32(i), pt.rank
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -33,9 +32,9 @@ type model struct {
 	gapped   bool // some movable buffer is away for a while
 	windowed bool // or keeps only some of its bytes
 
+	sort          *sorter
 	scratchPieces []piece
-	scratchKeys   []uint64
-	scratchTimes  []int64
+	scratchEnds   []uint32
 }
 
 // part is a stretch of sections in which a buffer occupies its bytes [bLo, bHi).
@@ -63,14 +62,14 @@ func (m *model) build(p *Problem) {
 	*m = model{
 		row: m.row[:0], lo: m.lo[:0], hi: m.hi[:0], size: m.size[:0], align: m.align[:0], first: m.first[:0], parts: m.parts[:0],
 		length: m.length[:0], obs: m.obs[:0], load: m.load[:0],
-		scratchPieces: m.scratchPieces[:0], scratchKeys: m.scratchKeys[:0], scratchTimes: m.scratchTimes[:0],
+		sort: m.sort, scratchPieces: m.scratchPieces[:0], scratchEnds: m.scratchEnds[:0],
 	}
 	// Sized at once: doubling would leave behind as much as is used, which counts on large problems.
 	n := len(p.Size)
 	m.row, m.lo, m.hi = slices.Grow(m.row, n), slices.Grow(m.lo, n), slices.Grow(m.hi, n)
 	m.size, m.align, m.length = slices.Grow(m.size, n), slices.Grow(m.align, n), slices.Grow(m.length, n)
 	m.first, m.parts = slices.Grow(m.first, n+1), slices.Grow(m.parts, n)
-	m.scratchPieces, m.scratchKeys = slices.Grow(m.scratchPieces, n), slices.Grow(m.scratchKeys, 2*n)
+	m.scratchPieces, m.scratchEnds = slices.Grow(m.scratchPieces, n), slices.Grow(m.scratchEnds, n)
 	m.cut(p)
 	m.sweep()
 	m.settle(p)
@@ -100,53 +99,38 @@ func (m *model) cut(p *Problem) {
 	}
 }
 
-// sweep numbers the sections and gives each piece its own. An event is a word: moment, then end before start, then piece.
+// sweep numbers the sections and gives each piece its own. At one moment, ends come before starts.
 func (m *model) sweep() {
 	ps := m.scratchPieces
-	if len(ps) == 0 {
-		return
+	m.sort.start(len(ps))
+	m.sort.by(func(i uint32) uint64 { return uint64(ps[i].end) })
+	for _, it := range m.sort.items {
+		m.scratchEnds = append(m.scratchEnds, it.id)
 	}
-	least, most := int64(math.MaxInt64), int64(0)
-	for i := range ps {
-		least, most = min(least, ps[i].start), max(most, ps[i].end)
-	}
-	idBits := bits.Len(uint(2*len(ps) - 1))
-	ranked := bits.Len64(uint64(most-least))+idBits > 64
-	if ranked {
-		for i := range ps {
-			m.scratchTimes = append(m.scratchTimes, ps[i].start, ps[i].end)
+	m.sort.start(len(ps))
+	m.sort.by(func(i uint32) uint64 { return uint64(ps[i].start) })
+	load, grew, ended := int64(0), false, 0
+	end := func() {
+		if grew {
+			m.load = append(m.load, load)
+			grew = false
 		}
-		slices.Sort(m.scratchTimes)
-		m.scratchTimes = slices.Compact(m.scratchTimes)
+		pc := &ps[m.scratchEnds[ended]]
+		pc.hi = int32(len(m.load))
+		load -= pc.bHi - pc.bLo
+		ended++
 	}
-	at := func(t int64) uint64 {
-		if ranked {
-			k, _ := slices.BinarySearch(m.scratchTimes, t)
-			return uint64(k)
+	for _, it := range m.sort.items {
+		pc := &ps[it.id]
+		for ps[m.scratchEnds[ended]].end <= pc.start {
+			end()
 		}
-		return uint64(t - least)
-	}
-	starts := uint64(len(ps))
-	for i := range ps {
-		m.scratchKeys = append(m.scratchKeys, at(ps[i].end)<<idBits|uint64(i), at(ps[i].start)<<idBits|(starts+uint64(i)))
-	}
-	slices.Sort(m.scratchKeys)
-	load, grew := int64(0), false
-	for _, k := range m.scratchKeys {
-		e := k & (1<<idBits - 1)
-		if e < starts {
-			if grew {
-				m.load = append(m.load, load)
-				grew = false
-			}
-			ps[e].hi = int32(len(m.load))
-			load -= ps[e].bHi - ps[e].bLo
-			continue
-		}
-		pc := &ps[e-starts]
 		pc.lo = int32(len(m.load))
 		load += pc.bHi - pc.bLo
 		grew = true
+	}
+	for ended < len(ps) {
+		end()
 	}
 	m.s = int32(len(m.load))
 	for _, l := range m.load {

@@ -21,27 +21,34 @@ type orderer struct {
 	load []int64 // by buffer
 	rank []uint32
 	work int64
+	sort *sorter
 
-	scratchSorted []uint32
-	scratchTable  []int64
+	scratchMax []int64
 }
 
-// prepare computes what byLoad needs: a range maximum by doubling (a sparse table).
+// prepare computes what byLoad needs, with a tree of maxima: a query takes the logarithm of the buffer's own sections.
 func (o *orderer) prepare(m *model) {
 	s := int(m.s)
-	levels := max(bits.Len(uint(s)), 1)
-	o.scratchTable = append(slices.Grow(o.scratchTable[:0], levels*s), m.load...)
-	for k := 1; k < levels; k++ {
-		below := o.scratchTable[(k-1)*s:]
-		for i := range s {
-			o.scratchTable = append(o.scratchTable, max(below[i], below[min(i+1<<(k-1), s-1)]))
-		}
+	o.scratchMax = slices.Grow(o.scratchMax[:0], 2*s)[:2*s]
+	most := o.scratchMax
+	copy(most[s:], m.load)
+	for k := s - 1; k > 0; k-- {
+		most[k] = max(most[2*k], most[2*k+1])
 	}
 	o.load = slices.Grow(o.load[:0], m.n)
 	for u := range m.n {
-		k := bits.Len(uint(m.hi[u]-m.lo[u])) - 1
-		row := o.scratchTable[k*s : (k+1)*s]
-		o.load = append(o.load, max(row[m.lo[u]], row[int(m.hi[u])-1<<k]))
+		load := int64(0)
+		for a, b := int(m.lo[u])+s, int(m.hi[u])+s; a < b; a, b = a>>1, b>>1 {
+			if a&1 == 1 {
+				load = max(load, most[a])
+				a++
+			}
+			if b&1 == 1 {
+				b--
+				load = max(load, most[b])
+			}
+		}
+		o.load = append(o.load, load)
 	}
 	o.rank = slices.Grow(o.rank[:0], m.n)[:m.n]
 }
@@ -52,45 +59,30 @@ const sortWork = 8
 // by sets rank to the place of each buffer in the order of the keys.
 func (o *orderer) by(m *model, keys ...key) {
 	o.work += int64(m.n) * sortWork
-	o.scratchSorted = slices.Grow(o.scratchSorted[:0], m.n)
-	for u := range m.n {
-		o.scratchSorted = append(o.scratchSorted, uint32(u))
-	}
-	slices.SortFunc(o.scratchSorted, func(a, b uint32) int {
-		for _, k := range keys {
-			var c int
-			switch k {
-			case byLoad:
-				c = cmpInt64(o.load[b], o.load[a])
-			case byLength:
-				c = cmpInt64(m.length[b], m.length[a])
-			case bySize:
-				c = cmpInt64(m.size[b], m.size[a])
-			case byArea:
-				c = cmpArea(m.length[b], m.size[b], m.length[a], m.size[a])
-			}
-			if c != 0 {
-				return c
-			}
+	o.sort.start(m.n)
+	for i := len(keys) - 1; i >= 0; i-- {
+		switch keys[i] {
+		case byLoad:
+			o.sort.by(func(u uint32) uint64 { return ^uint64(o.load[u]) })
+		case byLength:
+			o.sort.by(func(u uint32) uint64 { return ^uint64(m.length[u]) })
+		case bySize:
+			o.sort.by(func(u uint32) uint64 { return ^uint64(m.size[u]) })
+		case byArea: // may need 128 bits
+			o.sort.by(func(u uint32) uint64 { return ^(uint64(m.length[u]) * uint64(m.size[u])) })
+			o.sort.by(func(u uint32) uint64 {
+				high, _ := bits.Mul64(uint64(m.length[u]), uint64(m.size[u]))
+				return ^high
+			})
 		}
-		return int(a) - int(b)
-	})
-	for r, u := range o.scratchSorted {
-		o.rank[u] = uint32(r)
 	}
+	o.setRank()
 }
 
-// cmpArea compares products that may need 128 bits.
-func cmpArea(l1, s1, l2, s2 int64) int {
-	h1, w1 := bits.Mul64(uint64(l1), uint64(s1))
-	h2, w2 := bits.Mul64(uint64(l2), uint64(s2))
-	switch {
-	case h1 < h2 || h1 == h2 && w1 < w2:
-		return -1
-	case h1 == h2 && w1 == w2:
-		return 0
+func (o *orderer) setRank() {
+	for r, it := range o.sort.items {
+		o.rank[it.id] = uint32(r)
 	}
-	return 1
 }
 
 // shuffle disturbs the rank: each buffer moves by less than window places, more or less, as the generator says.
@@ -98,18 +90,11 @@ func (o *orderer) shuffle(window int, rng *splitmix) {
 	n := len(o.rank)
 	o.work += int64(n) * sortWork
 	for u, r := range o.rank {
-		o.scratchSorted[u] = uint32(u)
 		o.rank[u] = uint32(min(uint64(r)+rng.next()%uint64(max(window, 1)), math.MaxUint32))
 	}
-	slices.SortFunc(o.scratchSorted[:n], func(a, b uint32) int {
-		if o.rank[a] != o.rank[b] {
-			return int(o.rank[a]) - int(o.rank[b])
-		}
-		return int(a) - int(b)
-	})
-	for r, u := range o.scratchSorted[:n] {
-		o.rank[u] = uint32(r)
-	}
+	o.sort.start(n)
+	o.sort.by(func(u uint32) uint64 { return uint64(o.rank[u]) })
+	o.setRank()
 }
 
 // splitmix is a small generator (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014), the same everywhere.

@@ -88,6 +88,7 @@ type Planner struct {
 	search  search
 	clock   clock
 	sweeper sweeper // of fixed offsets
+	sort    sorter
 	offsets []int64
 	best    []int64 // offsets of movable buffers in the best layout
 	peak    int64
@@ -213,6 +214,7 @@ func (pl *Planner) goal() int64 {
 // solve finds a layout of the movable buffers into best and peak, as the mode says; atMost is a peak that is good enough.
 func (pl *Planner) solve(p *Problem, atMost int64) {
 	m := &pl.model
+	m.sort, pl.order.sort = &pl.sort, &pl.sort
 	m.build(p)
 	pl.peak, pl.best = inf, pl.best[:0]
 	pl.lost = m.bound - 1

@@ -15,7 +15,6 @@ type windowSet struct {
 	ends   []uint64 // by section y, those with hi <= y
 	queued []uint64
 	byRank []uint32
-	rank   []uint32
 }
 
 // queue puts every buffer in, with its rank: a permutation.
@@ -24,7 +23,6 @@ func (w *windowSet) queue(m *model, rank []uint32) {
 	w.words = (n + 63) / 64
 	w.starts, w.ends = sized(w.starts, (s+1)*w.words), sized(w.ends, (s+1)*w.words)
 	w.queued, w.byRank = sized(w.queued, w.words), sized(w.byRank, n)
-	w.rank = rank
 	for u, r := range rank {
 		w.byRank[r] = uint32(u)
 		word, bit := int(r>>6), uint64(1)<<(r&63)
@@ -40,8 +38,8 @@ func (w *windowSet) queue(m *model, rank []uint32) {
 	}
 }
 
-func (w *windowSet) take(u uint32) {
-	r := w.rank[u]
+// take removes the buffer of a rank.
+func (w *windowSet) take(r uint32) {
 	w.queued[r>>6] &^= 1 << (r & 63)
 }
 
