@@ -120,36 +120,33 @@ func (d *diver) dive(rank []uint32) int64 {
 			d.seg[cur].h = top
 			continue
 		}
+		var lo, hi int32
+		var size int64
 		if few {
 			d.few.take(at)
+			lo, hi, size = m.lo[u], m.hi[u], m.size[u]
 		} else {
 			d.tree.take(at)
+			lo, hi, size = d.tree.point[at].lo, d.tree.point[at].hi, d.tree.size[at] // at hand
 		}
 		left--
-		o := alignUp(v.h, m.align[u])
+		o := v.h
+		if m.aligned {
+			o = alignUp(o, m.align[u])
+		}
 		d.off[u] = o
-		peak = max(peak, o+m.size[u])
-		cur = d.raise(cur, m.lo[u], m.hi[u], o+m.size[u])
+		peak = max(peak, o+size)
+		cur = d.raise(cur, lo, hi, o+size)
 	}
 	return peak
 }
 
-// settleAt walks from a segment down to a valley, joining it with neighbours of its height, and returns the valley.
+// settleAt walks from a segment down to a valley, joining it with neighbours of its height, and returns the valley. It looks to the right first, where
+// raise leaves it too: then the skyline is built up from the right, and what the pass touches next is what it touched last. The other way it
+// crosses all of time at each level, which costs 8 % more on a million buffers.
 func (d *diver) settleAt(cur int32) int32 {
 	for {
 		s := &d.seg[cur]
-		if s.prev >= 0 && d.seg[s.prev].h <= s.h {
-			p := s.prev
-			if d.seg[p].h == s.h {
-				d.seg[p].hi, d.seg[p].next = s.hi, s.next
-				if s.next >= 0 {
-					d.seg[s.next].prev = p
-				}
-				d.freeSeg = append(d.freeSeg, cur)
-			}
-			cur = p
-			continue
-		}
 		if s.next >= 0 && d.seg[s.next].h <= s.h {
 			n := s.next
 			if d.seg[n].h == s.h {
@@ -160,6 +157,18 @@ func (d *diver) settleAt(cur int32) int32 {
 				d.freeSeg = append(d.freeSeg, cur)
 			}
 			cur = n
+			continue
+		}
+		if s.prev >= 0 && d.seg[s.prev].h <= s.h {
+			p := s.prev
+			if d.seg[p].h == s.h {
+				d.seg[p].hi, d.seg[p].next = s.hi, s.next
+				if s.next >= 0 {
+					d.seg[s.next].prev = p
+				}
+				d.freeSeg = append(d.freeSeg, cur)
+			}
+			cur = p
 			continue
 		}
 		return cur

@@ -3,7 +3,7 @@
 // compiler around it, so any planner may use it: the exchange format is MiniMalloc's CSV.
 //
 //	fast     a few searches cut short and a few skyline dives, half a millisecond on hundreds of buffers; looks at no clock
-//	improve  fast, then searches for ever lower targets: 10 ms unless told otherwise
+//	improve  fast, then searches for ever lower targets: 2,000,000 steps, some 10 ms, unless told otherwise
 //	exact    the same searches until the layout fits a capacity, until a proof, or until a limit of time or work
 //
 // # Tables
@@ -12,6 +12,7 @@
 //	model      the same for the machine: sections instead of moments, movable buffers only, fixed ones as obstacles
 //	kdTree     movable buffers as points (first section, end section): the best of those inside a window of time
 //	diver      the skyline as a list of segments; one pass places everything
+//	sorter     numbers in the order of keys, in linear time
 //	partDiver  passes for buffers with gaps, whose bytes others may use for a while
 //	search     branch and bound on the skyline, with a trail instead of copies
 //

@@ -18,6 +18,7 @@ type kdTree struct {
 	levels int // of inner nodes; the leaves are below
 	upper  int // level of the blocks
 	point  []kdPoint
+	size   []int64  // of the buffer, by point
 	block  []uint32 // by section x: the block of the first point with lo >= x, or the last block
 	node   []kdNode
 	stack  [2 * 40]uint32
@@ -71,6 +72,10 @@ func (t *kdTree) build(m *model) {
 			from, to := j*t.n>>d, (j+1)*t.n>>d
 			t.split(t.point[from:to], ((2*j+1)*t.n>>(d+1))-from, (d-t.upper)&1 == 0)
 		}
+	}
+	t.size = slices.Grow(t.size[:0], t.n)
+	for _, pt := range t.point {
+		t.size = append(t.size, m.size[pt.buf])
 	}
 	nodes := 2 << t.levels
 	t.node = slices.Grow(t.node[:0], nodes)[:nodes]

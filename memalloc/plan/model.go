@@ -138,34 +138,19 @@ func (m *model) sweep() {
 	}
 }
 
-// settle splits the pieces into those of movable buffers and obstacles.
+// settle splits the pieces into those of movable buffers and obstacles. Where there are many, movable ones are numbered in the order of time, so that
+// neighbours in time are neighbours in memory whatever the order of the rows.
 func (m *model) settle(p *Problem) {
 	ps := m.scratchPieces
-	for i := 0; i < len(ps); {
-		r := ps[i].row
-		j := i + 1
-		for j < len(ps) && ps[j].row == r {
-			j++
-		}
-		if off := p.Fixed[r]; off != None {
-			for ; i < j; i++ {
-				m.obs = append(m.obs, obstacle{ps[i].lo, ps[i].hi, off + ps[i].bLo, off + ps[i].bHi})
+	if len(ps) > maxWindowBits {
+		for _, it := range m.sort.items { // by start, from sweep
+			if i := int(it.id); i == 0 || ps[i-1].row != ps[i].row {
+				m.settleRow(p, i)
 			}
-			m.fixedTop = max(m.fixedTop, off+p.Size[r])
-			continue
 		}
-		m.row = append(m.row, r)
-		m.lo, m.hi = append(m.lo, ps[i].lo), append(m.hi, ps[j-1].hi)
-		m.length = append(m.length, ps[j-1].end-ps[i].start)
-		m.size, m.align = append(m.size, p.Size[r]), append(m.align, p.Align[r])
-		m.first = append(m.first, uint32(len(m.parts)))
-		m.bound = max(m.bound, p.Size[r])
-		m.aligned = m.aligned || p.Align[r] > 1
-		m.gapped = m.gapped || j > i+1
-		for ; i < j; i++ {
-			pc := &ps[i]
-			m.parts = append(m.parts, part{pc.lo, pc.hi, pc.bLo, pc.bHi})
-			m.windowed = m.windowed || pc.bHi-pc.bLo != p.Size[r]
+	} else {
+		for i := 0; i < len(ps); {
+			i = m.settleRow(p, i)
 		}
 	}
 	m.n = len(m.row)
@@ -177,6 +162,37 @@ func (m *model) settle(p *Problem) {
 		}
 		return int(x.lo) - int(y.lo)
 	})
+}
+
+// settleRow takes the pieces of a row, from the first on, and returns where the next row begins.
+func (m *model) settleRow(p *Problem, i int) int {
+	ps := m.scratchPieces
+	r := ps[i].row
+	j := i + 1
+	for j < len(ps) && ps[j].row == r {
+		j++
+	}
+	if off := p.Fixed[r]; off != None {
+		for ; i < j; i++ {
+			m.obs = append(m.obs, obstacle{ps[i].lo, ps[i].hi, off + ps[i].bLo, off + ps[i].bHi})
+		}
+		m.fixedTop = max(m.fixedTop, off+p.Size[r])
+		return j
+	}
+	m.row = append(m.row, r)
+	m.lo, m.hi = append(m.lo, ps[i].lo), append(m.hi, ps[j-1].hi)
+	m.length = append(m.length, ps[j-1].end-ps[i].start)
+	m.size, m.align = append(m.size, p.Size[r]), append(m.align, p.Align[r])
+	m.first = append(m.first, uint32(len(m.parts)))
+	m.bound = max(m.bound, p.Size[r])
+	m.aligned = m.aligned || p.Align[r] > 1
+	m.gapped = m.gapped || j > i+1
+	for ; i < j; i++ {
+		pc := &ps[i]
+		m.parts = append(m.parts, part{pc.lo, pc.hi, pc.bLo, pc.bHi})
+		m.windowed = m.windowed || pc.bHi-pc.bLo != p.Size[r]
+	}
+	return j
 }
 
 func (m *model) partsOf(u uint32) []part { return m.parts[m.first[u]:m.first[u+1]] }

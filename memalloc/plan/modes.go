@@ -57,6 +57,9 @@ func (pl *Planner) orderOf(i int) (lowest bool) {
 func (pl *Planner) fast(atMost int64) {
 	m := &pl.model
 	enough := max(m.bound, atMost)
+	if pl.pair() {
+		return
+	}
 	start := pl.work()
 	if nodeWork*m.n+meetWork*m.n*pl.atOnce <= fastWork && pl.preparable() {
 		limit := int64(fastWork)
