@@ -22,6 +22,7 @@ type pages struct {
 	size  []int64 // by unit, rounded up to pages
 	order []uint32
 	hits  []uint32
+	keys  []uint64 // page << 32 | unit
 	busy  []span
 
 	leader []uint32 // by unit: the unit whose place it shares by a must-alias; itself else
@@ -220,18 +221,24 @@ func (g *pages) length(i uint32) (n uint32) {
 	return n
 }
 
-// obstacles lists the bytes from floor on that units hold while unit i is live, by address.
+// obstacles lists the bytes from floor on that units hold while unit i is live, by address. All that lie there do so on pages, and
+// numbers of pages beside those of units are quicker to sort than ranges.
 func (g *pages) obstacles(i uint32, floor int64) {
-	g.busy = g.busy[:0]
+	g.keys = g.keys[:0]
 	for _, s := range g.segments(i) {
 		g.hits = g.index.Append(g.hits[:0], s.Start, s.End)
 		for _, h := range g.hits {
 			if o := g.segs[h].Node; o != i && g.addr[o] >= floor {
-				g.busy = append(g.busy, span{g.addr[o], g.addr[o] + g.size[o], o})
+				g.keys = append(g.keys, uint64(g.addr[o]/pageBytes)<<32|uint64(o))
 			}
 		}
 	}
-	slices.SortFunc(g.busy, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
+	slices.Sort(g.keys)
+	g.busy = g.busy[:0]
+	for _, k := range g.keys {
+		o := uint32(k)
+		g.busy = append(g.busy, span{g.addr[o], g.addr[o] + g.size[o], o})
+	}
 }
 
 // firstGap is the lowest address from floor on where size bytes fit between the busy ranges, which come by start. A tensor of a

@@ -91,38 +91,43 @@ func TestDRAMHoles(t *testing.T) {
 	}
 }
 
-// Random traffic over a few tensors, with lives that end and begin again: the program computes the same on physical bytes, the
-// independent checker agrees, and bytes are shared at all.
+// randomTraffic draws a program over a few tensors, whose lives end and begin again.
+func randomTraffic(t *rapid.T) (*traffic, []ir.Loc) {
+	const top = 1200
+	x := newTraffic(t, top)
+	var locs []ir.Loc
+	var sizes []int64
+	for k := range rapid.IntRange(1, 8).Draw(t, "tensors") {
+		n := int64(rapid.IntRange(1, top).Draw(t, "words"))
+		locs, sizes = append(locs, x.tensor(fmt.Sprintf("d%d", k), n)), append(sizes, n)
+	}
+	written := make([]bool, len(locs))
+	for range rapid.IntRange(1, 40).Draw(t, "steps") {
+		k := rapid.IntRange(0, len(locs)-1).Draw(t, "tensor")
+		lo, hi := int64(0), sizes[k]
+		if written[k] && rapid.Bool().Draw(t, "part") {
+			lo = int64(rapid.IntRange(0, int(hi-1)).Draw(t, "lo"))
+			hi = int64(rapid.IntRange(int(lo+1), int(hi)).Draw(t, "hi"))
+		}
+		if written[k] && rapid.Bool().Draw(t, "load") {
+			x.load(locs[k], lo, hi)
+			out := x.b.DRAM(0, ir.KindExternalOutput, target.Float32, 1, hi-lo)
+			x.b.Emit(ir.OpSave, target.EngineAct, []ir.Arg{part(&x.b, x.tile, 0, hi-lo)}, []ir.Arg{x.words(out, 0, hi-lo)})
+			continue
+		}
+		x.save(locs[k], lo, hi)
+		written[k] = true
+	}
+	x.b.Close()
+	return x, locs
+}
+
+// The program computes the same on physical bytes, the independent checker agrees, and bytes are shared at all.
 func TestDRAMRandom(t *testing.T) {
 	var ws Workspace
 	shared := 0
 	rapid.Check(t, func(t *rapid.T) {
-		const top = 1200
-		x := newTraffic(t, top)
-		var locs []ir.Loc
-		var sizes []int64
-		for k := range rapid.IntRange(1, 8).Draw(t, "tensors") {
-			n := int64(rapid.IntRange(1, top).Draw(t, "words"))
-			locs, sizes = append(locs, x.tensor(fmt.Sprintf("d%d", k), n)), append(sizes, n)
-		}
-		written := make([]bool, len(locs))
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			k := rapid.IntRange(0, len(locs)-1).Draw(t, "tensor")
-			lo, hi := int64(0), sizes[k]
-			if written[k] && rapid.Bool().Draw(t, "part") {
-				lo = int64(rapid.IntRange(0, int(hi-1)).Draw(t, "lo"))
-				hi = int64(rapid.IntRange(int(lo+1), int(hi)).Draw(t, "hi"))
-			}
-			if written[k] && rapid.Bool().Draw(t, "load") {
-				x.load(locs[k], lo, hi)
-				out := x.b.DRAM(0, ir.KindExternalOutput, target.Float32, 1, hi-lo)
-				x.b.Emit(ir.OpSave, target.EngineAct, []ir.Arg{part(&x.b, x.tile, 0, hi-lo)}, []ir.Arg{x.words(out, 0, hi-lo)})
-				continue
-			}
-			x.save(locs[k], lo, hi)
-			written[k] = true
-		}
-		x.b.Close()
+		x, _ := randomTraffic(t)
 		before, err := execute(&x.m, x.f)
 		if err != nil {
 			t.Fatal(err)
@@ -148,6 +153,43 @@ func TestDRAMRandom(t *testing.T) {
 	})
 	if shared == 0 {
 		t.Error("no program shared bytes")
+	}
+}
+
+// A placement that is spoilt so that the program computes something else does not pass the checker.
+func TestDRAMCorruptionIsCaught(t *testing.T) {
+	var ws Workspace
+	wrong, caught := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		x, locs := randomTraffic(t)
+		before, err := execute(&x.m, x.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DRAM(&x.m, x.f, &ws, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		whom := locs[rapid.IntRange(0, len(locs)-1).Draw(t, "whom")]
+		l := x.m.Locs.At(whom)
+		l.Addr = int64(rapid.IntRange(0, 9).Draw(t, "page")) * pageBytes
+		finding := verify.Placement(&x.m, x.f, target.SpaceDRAM)
+		if finding != nil {
+			caught++
+		}
+		after, err := execute(&x.m, x.f)
+		differs := err != nil
+		for r, v := range before {
+			differs = differs || !slices.Equal(v, after[r])
+		}
+		if differs {
+			wrong++
+			if finding == nil {
+				t.Fatalf("%s at byte %d makes another program, and the checker is content", x.m.LocName(whom), l.Addr)
+			}
+		}
+	})
+	if wrong == 0 || caught == 0 {
+		t.Errorf("%d programs spoilt, %d findings: nothing is shown", wrong, caught)
 	}
 }
 
