@@ -76,6 +76,7 @@ func Load(name string) (*Program, error) {
 // ReadInput is the bytes of a file, or of standard input for "-".
 func ReadInput(name string) ([]byte, error) {
 	var r io.Reader = os.Stdin
+	var buf bytes.Buffer
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
@@ -86,17 +87,18 @@ func ReadInput(name string) ([]byte, error) {
 			return nil, target.Errorf(target.User, "%s is a folder; give a model file", name)
 		} else if err == nil && st.Size() > MaxInput {
 			return nil, target.Errorf(target.Limit, "%s has %d bytes; the limit is %d", name, st.Size(), int64(MaxInput))
+		} else if err == nil {
+			buf.Grow(int(st.Size()) + bytes.MinRead) // a large file once, not in growing copies
 		}
 		r = f
 	}
-	data, err := io.ReadAll(io.LimitReader(r, MaxInput+1))
-	if err != nil {
+	if _, err := buf.ReadFrom(io.LimitReader(r, MaxInput+1)); err != nil {
 		return nil, target.Errorf(target.User, "%s: %v", name, err)
 	}
-	if len(data) > MaxInput {
+	if buf.Len() > MaxInput {
 		return nil, target.Errorf(target.Limit, "%s has more than %d bytes", name, int64(MaxInput))
 	}
-	return data, nil
+	return buf.Bytes(), nil
 }
 
 // Unpack is what a gzip archive holds, and whether data is one; anything else is returned as it is.

@@ -108,6 +108,9 @@ func (a *app) plan(ctx context.Context, in string, f *planFlags, opt plan.Option
 	if others := p.Unknown(); len(others) > 0 && !a.quiet {
 		fmt.Fprintf(a.talk(), "%s: columns that say nothing to plan: %q\n", in, strings.Join(others, ","))
 	}
+	if at := p.Unread(); at > 0 && !a.quiet {
+		fmt.Fprintf(a.talk(), "%s: line %d is empty and ends the buffers; what follows is not read\n", in, at)
+	}
 	// What cannot be written is found out before the search.
 	layout, err := a.createText(f.out)
 	if err != nil {

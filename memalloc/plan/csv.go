@@ -91,6 +91,9 @@ func ReadCSV(data []byte) (*Problem, error) {
 			return nil, r.fail(target.User, r.start[colID], "buffer %q was already given at line %d", p.nameBytes(i), p.firstLine+first)
 		}
 	}
+	if len(bytes.TrimSpace(r.rest)) > 0 {
+		p.unread = r.line
+	}
 	return p, nil
 }
 

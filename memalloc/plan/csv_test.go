@@ -21,6 +21,9 @@ func TestReadCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if p.Unread() != 5 {
+		t.Errorf("unread from line %d, want 5", p.Unread())
+	}
 	got := ""
 	for i := range p.Size {
 		got += fmt.Sprintf("%s [%d %d) %d align %d hint %d fixed %d %v\n", p.Name(i), p.Lower[i], p.Upper[i], p.Size[i], p.Align[i], p.Hint[i], p.Fixed[i], p.gaps(i))

@@ -46,6 +46,7 @@ type Problem struct {
 
 	firstLine int      // of the text that it was read from; 0 for one made by hand
 	unknown   []string // columns of that text that are not ours
+	unread    int      // the empty line that ended it, where more follows
 }
 
 // Len is the number of buffers.
@@ -56,6 +57,9 @@ func (p *Problem) Name(i int) string { return string(p.nameBytes(i)) }
 
 // Unknown is the columns of the CSV that ReadCSV has no use for, in order.
 func (p *Problem) Unknown() []string { return p.unknown }
+
+// Unread is the number of the empty line at which ReadCSV ended, as the format wants, where text follows it; else 0.
+func (p *Problem) Unread() int { return p.unread }
 
 // label is the name of buffer i for messages, with its line where it has one.
 func (p *Problem) label(i int) string {
