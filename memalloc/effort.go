@@ -12,12 +12,13 @@ import (
 type DMALevel uint8
 
 const (
-	// DMADefault shares a reload between accesses that are near each other.
+	// DMADefault brings a value back only after the gaps in which its room was needed. Over flattened loops, and in a linear scan, it
+	// shares a reload between accesses that are near each other.
 	DMADefault DMALevel = iota
-	// DMAOff gives each access a reload of its own.
+	// DMAOff gives each access of a value that is spilled a reload of its own.
 	DMAOff
-	// DMAAggressive shares reloads over longer stretches, and counts what loads from weights and inputs cost to bring again as often
-	// as they are used, so that a value with few uses goes first.
+	// DMAAggressive shares reloads over longer stretches where DMADefault goes by nearness, and counts what loads from weights and
+	// inputs cost to bring again as often as they are used, so that a value with few uses goes first.
 	DMAAggressive
 )
 

@@ -47,6 +47,9 @@ func (ws *Workspace) selectSB(m *ir.Module) error {
 	if i := attempt(ws, &ws.sb); i != 0 {
 		return ws.sb.fault(m, ws.ranges.Units[i-1].First, i-1)
 	}
+	if len(ws.result.Stuck)+len(ws.result.Unplaced) > 0 {
+		ws.selectHinted()
+	}
 	return nil
 }
 

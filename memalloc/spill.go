@@ -40,6 +40,8 @@ func (b box) dense(like *ir.Footprint) ir.Footprint {
 // visit is one access of the value that is being spilled.
 type visit struct {
 	fp    ir.Footprint
+	acc   int32 // in the use list of the location
+	part  int32 // which of the parts that no access joins, see findParts
 	at    ssa.Point
 	unit  ssa.Point // first point of its scheduling unit
 	loop  uint32    // whose body it is in
@@ -61,13 +63,11 @@ type run struct {
 	dense    int // visit before which all that the run reads is loaded at once, -1 none
 	reads    box
 	idle     bool // nothing but clean loads
+	atomic   bool // one scheduling unit: it cannot be cut again
 	// resident: in the value's own location, which holds all that it reads. Of such a run only the saves are planned.
 	resident bool
 	loc      ir.Loc // where it stands once rewritten, none when idle
 }
-
-// maxValid is how many loaded or written regions of a run are remembered, the latest; older bytes are loaded again.
-const maxValid = 16
 
 // spiller rewrites values so that they live elsewhere and visit the memory.
 type spiller struct {
@@ -79,15 +79,29 @@ type spiller struct {
 
 	edits ir.Edits
 	homes arena.Column[ir.Set, home]
-	// cut marks copies for a run of accesses: when they are spilled again it is access by access.
-	cut     arena.Column[ir.Set, bool]
+	// copied marks what spilling made: it counts as no value of its own.
+	copied  arena.Column[ir.Set, bool]
 	dropped arena.Column[ir.Set, bool]
 	fresh   []ir.Set
 	names   uint32 // last ordinal of a derived name
+	moved   int64  // bytes by the spill code of the value at hand, less by loads that it made needless
 
 	visits []visit
 	runs   []run
-	valid  []ir.Footprint
+	spans  []span
+	strips []int32 // partitions where visits begin or end, ascending
+	// valid is what the run that is being planned has, or what later loads need; written is what the value has.
+	valid, written cover
+
+	stays stays
+	cuts  cutter
+	walk  walker
+	// split is by unit: it lives in parts. old and oldFirst are the stops before that was decided.
+	split    []bool
+	old      []stop
+	oldFirst []uint32
+	tails    []ssa.Point // by point: the last of its scheduling unit
+
 	groups []group
 	open   []int // groups that have not stopped
 	owned  []ir.Loc
@@ -99,7 +113,8 @@ func (sp *spiller) begin(m *ir.Module, f ir.Func, opt *Options) {
 	sp.m, sp.f, sp.opt, sp.mt = m, f, *opt, Metrics{}
 	sp.edits.Reset()
 	sp.homes.Reset()
-	sp.cut.Reset()
+	sp.copied.Reset()
+	sp.walk.hints.Reset()
 	sp.dropped.Reset()
 	sp.fresh = sp.fresh[:0]
 	sp.names = 0
@@ -129,7 +144,11 @@ func (sp *spiller) newSet(of ir.Set, kind arena.Derive, class ir.TensorClass, sp
 	m := sp.m
 	o := *m.Sets.At(of)
 	sp.names++
-	name := m.Names.Derived(o.Name, kind, sp.names)
+	parent := o.Name
+	if sp.copied.Get(of) { // a copy of a copy is a copy
+		parent, _, _ = m.Names.Origin(parent)
+	}
+	name := m.Names.Derived(parent, kind, sp.names)
 	esz := int64(max(1, o.Dtype.Size()))
 	dtype := o.Dtype
 	if bytes%esz != 0 {
@@ -148,38 +167,6 @@ func (sp *spiller) newSet(of ir.Set, kind arena.Derive, class ir.TensorClass, sp
 	m.Sets.At(s).First = l
 	sp.fresh = append(sp.fresh, s)
 	return s, l
-}
-
-// spillSB sends the values that found no place home and rewrites the function.
-func (ws *Workspace) spillSB(m *ir.Module) {
-	for _, i := range ws.result.Unplaced {
-		if u := &ws.ranges.Units[i]; u.Flags&ssa.Opaque != 0 || m.Sets.At(u.Set).Count > 1 {
-			ws.spillBlocks(m, u)
-		} else {
-			ws.spillValue(m, u)
-		}
-	}
-	ws.spill.apply()
-}
-
-// spillValue cuts the live range of one value into runs of accesses, each with a location of its own.
-func (ws *Workspace) spillValue(m *ir.Module, u *ssa.Unit) {
-	sp := &ws.spill
-	again := sp.cut.Get(u.Set)
-	rm, isRemat := ws.remat(m, u)
-	sp.gather(&ws.lin, u, isRemat)
-	single := again || sp.opt.RunGap < 0
-	sp.cutRuns(single)
-	if !single && len(sp.runs) == 1 {
-		single = true
-		sp.cutRuns(true)
-	}
-	sp.plan(isRemat, &rm)
-	ws.rewrite(m, u, &rm, isRemat, single)
-	if !again {
-		sp.countSpilled(m, u, isRemat)
-	}
-	sp.drop(u)
 }
 
 // countSpilled adds a value to the figures.
@@ -209,12 +196,14 @@ func (ws *Workspace) rewrite(m *ir.Module, u *ssa.Unit, rm *remat, isRemat, sing
 		r := &sp.runs[k]
 		if r.idle { // nobody near needs these loads: everybody reloads
 			for v := r.from; v < r.to; v++ {
-				sp.edits.Delete(acc[v].Inst)
+				i := acc[sp.visits[v].acc].Inst
+				sp.edits.Delete(i)
+				sp.moved -= bytesOf(&sp.visits[v].fp)
 			}
 			continue
 		}
 		fl, kind := ir.SetFlag(0), arena.DeriveSpill
-		if single {
+		if single || r.atomic {
 			fl = ir.SetReload
 		}
 		if sp.visits[r.from].load || r.dense == r.from {
@@ -225,26 +214,25 @@ func (ws *Workspace) rewrite(m *ir.Module, u *ssa.Unit, rm *remat, isRemat, sing
 		} else {
 			var ts ir.Set
 			ts, r.loc = sp.newSet(u.Set, kind, ir.ClassNeuronSBTensor, target.SpaceSB, int64(r.box.p1-r.box.p0), r.box.hi-r.box.lo, fl)
-			if !single {
-				sp.cut.Set(ts, true)
-			}
+			sp.copied.Set(ts, true)
 			if h.loc != 0 {
 				sp.homes.Set(ts, home{h.loc, h.part + r.box.p0, h.lo + r.box.lo, h.row})
 			}
 		}
 		for v := r.from; v < r.to; v++ {
 			vis := &sp.visits[v]
+			a := acc[vis.acc]
 			head := ws.lin.Insts[vis.unit]
 			if r.dense == v {
-				sp.reload(rm, isRemat, &h, r, r.reads.dense(&vis.fp), acc[v].Arg, head)
+				sp.reload(rm, isRemat, &h, r, r.reads.dense(&vis.fp), a.Arg, head)
 			} else if vis.load {
-				sp.reload(rm, isRemat, &h, r, vis.fp, acc[v].Arg, head)
+				sp.reload(rm, isRemat, &h, r, vis.fp, a.Arg, head)
 			}
 			if vis.save {
-				sp.save(&h, r, vis.fp, acc[v], ws.tail(vis.at))
+				sp.save(&h, r, vis.fp, a, ws.tail(vis.at))
 			}
 			if !r.resident {
-				sp.rebase(acc[v].Arg, r.box, r.loc)
+				sp.rebase(a.Arg, r.box, r.loc)
 			}
 		}
 	}
@@ -263,15 +251,16 @@ func (sp *spiller) gather(lin *ssa.Linear, u *ssa.Unit, isRemat bool) {
 	sp.lin = lin
 	sp.visits = sp.visits[:0]
 	h := sp.homes.Get(u.Set)
-	for _, a := range lin.Of(u.First) {
+	for k, a := range lin.Of(u.First) {
 		v := visit{
-			fp: m.FootprintOf(apOf(m, a.Arg)), at: a.At, unit: head(m, lin, a.At), loop: lin.LoopOf(a.At),
+			fp: m.FootprintOf(apOf(m, a.Arg)), acc: int32(k), at: a.At, unit: head(m, lin, a.At), loop: lin.LoopOf(a.At),
 			write: a.Flags&ssa.Write != 0, read: a.Flags&ssa.Read != 0,
 		}
 		in := m.Insts.At(a.Inst)
 		v.matmul = in.Op.Is(ir.FlagMatmul)
 		if h.loc != 0 {
-			v.glued = v.read && in.Flags&ir.InstSpill != 0 && m.LocOf(m.Outs(a.Inst)[0]) == h.loc
+			// A value that comes from elsewhere has these bytes when it needs them, like for any other read.
+			v.glued = !isRemat && v.read && in.Flags&ir.InstSpill != 0 && m.LocOf(m.Outs(a.Inst)[0]) == h.loc
 			v.clean = v.write && in.Flags&ir.InstReload != 0 && m.LocOf(m.Ins(a.Inst)[0]) == h.loc
 		}
 		v.clean = v.clean || isRemat && v.write
@@ -295,9 +284,9 @@ func (ws *Workspace) tail(p ssa.Point) ir.Inst {
 	return ws.lin.Insts[p]
 }
 
-// cutRuns groups the visits: visits of one scheduling unit always together, and with a save of an earlier round what it saves;
-// beyond that all that lie near each other in one loop, unless single. So a run is straight-line code in one turn, and what it
-// does not write itself it loads in each turn.
+// cutRuns groups the visits of a value in one part: visits of one scheduling unit always together, and with a save of an earlier
+// round what it saves; beyond that all that lie near each other in one loop, unless single. So a run is straight-line code in one
+// turn, and what it does not write itself it loads in each turn.
 func (sp *spiller) cutRuns(single bool) {
 	gap := sp.opt.RunGap
 	if gap == 0 {
@@ -319,65 +308,65 @@ func (sp *spiller) cutRuns(single bool) {
 
 // plan decides what each run loads and saves, and what its location holds.
 func (sp *spiller) plan(isRemat bool, rm *remat) {
+	sp.findStrips()
+	sp.written.reset(sp)
+	sp.valid.reset(sp)
 	for k := range sp.runs {
-		sp.planLoads(&sp.runs[k], isRemat, rm)
-	}
-	sp.findWraps()
-	// Backwards: bytes that are loaded later must be saved, unless a later write covers them before that load.
-	later := false
-	sp.valid = sp.valid[:0]
-	runEnd := len(sp.runs) - 1
-	for i := len(sp.visits) - 1; i >= 0; i-- {
-		for sp.runs[runEnd].from > i {
-			runEnd--
-		}
-		v := &sp.visits[i]
-		if v.wraps {
-			later = true
-			sp.valid = sp.valid[:0]
-		}
-		if v.glued {
-			// Its bytes are saved already, right here.
-			sp.remember(v.fp)
-		}
-		if v.write && !v.clean {
-			v.save = later && !sp.holds(&v.fp)
-			if v.save || later {
-				sp.remember(v.fp)
+		r := &sp.runs[k]
+		sp.planLoads(r, isRemat, rm)
+		for i := r.from; i < r.to; i++ {
+			if sp.visits[i].write {
+				sp.written.add(sp, &sp.visits[i].fp)
 			}
 		}
-		if v.load || sp.runs[runEnd].dense == i {
-			later = true
-			sp.valid = sp.valid[:0]
+	}
+	sp.findWraps()
+	// Backwards: what is written and loaded again must be saved, unless it is written once more before that.
+	need := &sp.valid
+	for k := len(sp.runs) - 1; k >= 0; k-- {
+		r := &sp.runs[k]
+		for i := r.to - 1; i >= r.from; i-- {
+			v := &sp.visits[i]
+			if v.wraps {
+				need.fill()
+			}
+			switch {
+			case v.glued || v.clean: // home has them as they are here
+				need.remove(sp, &v.fp)
+			case v.write:
+				v.save = need.meets(sp, &v.fp)
+				need.remove(sp, &v.fp)
+			}
+			if r.dense == i {
+				whole := r.reads.dense(&v.fp)
+				need.touch(sp, &whole)
+			} else if v.load {
+				need.touch(sp, &v.fp)
+			}
 		}
 	}
 }
 
-// planLoads walks one run: a read finds its bytes if one earlier write or load of the run holds them all.
+// planLoads walks one run and finds the reads of bytes that the run neither wrote nor loaded before.
 func (sp *spiller) planLoads(r *run, isRemat bool, rm *remat) {
-	sp.valid = sp.valid[:0]
-	starts, matmul := int32(-1), false
-	bytes := int64(0)
-	missing := false
 	r.idle = true
 	for i := r.from; i < r.to; i++ {
+		r.idle = r.idle && sp.visits[i].clean
+	}
+	if r.idle || r.resident {
+		return
+	}
+	valid := &sp.valid
+	starts, matmul := int32(-1), false
+	bytes := int64(0)
+	for i := r.from; i < r.to; i++ {
 		v := &sp.visits[i]
-		r.idle = r.idle && v.clean
-		if r.resident {
-			continue
-		}
 		r.box.add(boxOf(&v.fp))
-		if v.read {
-			if !v.glued && !sp.holds(&v.fp) {
-				missing = true
-				r.reads.add(boxOf(&v.fp))
-				bytes += v.fp.Runs() * v.fp.Run * int64(v.fp.P1-v.fp.P0)
-			}
-			sp.remember(v.fp)
+		if v.read && !v.glued && !valid.holds(sp, &v.fp) {
+			r.reads.add(boxOf(&v.fp))
+			bytes += bytesOf(&v.fp)
 		}
-		if v.write {
-			sp.remember(v.fp)
-		}
+		valid.add(sp, &v.fp)
 		if i == r.from {
 			starts = v.fp.P0
 		} else if starts != v.fp.P0 {
@@ -385,38 +374,42 @@ func (sp *spiller) planLoads(r *run, isRemat bool, rm *remat) {
 		}
 		matmul = matmul || v.matmul
 	}
-	if r.resident {
-		return
-	}
-	// All at once where most of the rectangle is read anyway and all of it was written by one instruction.
+	sp.forget(r)
+	// All at once where most of the rectangle is read anyway and nothing of it is still unwritten.
+	var whole ir.Footprint
 	all := false
-	if missing && 2*bytes >= (r.reads.hi-r.reads.lo)*int64(r.reads.p1-r.reads.p0) {
-		whole := r.reads.dense(&sp.visits[r.from].fp)
-		for i := 0; i < r.from && !all; i++ {
-			all = sp.visits[i].write && sp.visits[i].fp.Contains(&whole)
-		}
+	if bytes > 0 && 2*bytes >= (r.reads.hi-r.reads.lo)*int64(r.reads.p1-r.reads.p0) {
+		whole = r.reads.dense(&sp.visits[r.from].fp)
+		all = sp.written.holds(sp, &whole)
 	}
-	sp.valid = sp.valid[:0]
 	for i := r.from; i < r.to; i++ {
 		v := &sp.visits[i]
-		v.load = v.read && !v.glued && !sp.holds(&v.fp)
+		v.load = v.read && !v.glued && !valid.holds(sp, &v.fp)
 		if v.load && all {
 			v.load, r.dense = false, i
 			all = false
-			whole := r.reads.dense(&v.fp)
 			if isRemat {
 				r.box.add(rm.region(boxOf(&whole)))
 			}
-			sp.remember(whole)
+			valid.add(sp, &whole)
 		}
 		if v.load && isRemat {
 			r.box.add(rm.region(boxOf(&v.fp)))
 		}
-		if v.read || v.write {
-			sp.remember(v.fp)
-		}
+		valid.add(sp, &v.fp)
+	}
+	sp.forget(r)
+	if r.dense >= 0 {
+		valid.remove(sp, &whole)
 	}
 	r.box.shape(matmul, starts)
+}
+
+// forget empties the set of what the run has.
+func (sp *spiller) forget(r *run) {
+	for i := r.from; i < r.to; i++ {
+		sp.valid.remove(sp, &sp.visits[i].fp)
+	}
 }
 
 // shape widens a box so that a start partition stays legal relative to a location for it: as it is where all accesses share it
@@ -433,25 +426,6 @@ func (b *box) shape(matmul bool, starts int32) {
 	}
 	b.lo &^= granule - 1
 	b.hi = (b.hi + granule - 1) &^ (granule - 1)
-}
-
-func (sp *spiller) holds(f *ir.Footprint) bool {
-	for i := range sp.valid {
-		if sp.valid[i] == *f || sp.valid[i].Contains(f) {
-			return true
-		}
-	}
-	return false
-}
-
-func (sp *spiller) remember(f ir.Footprint) {
-	if sp.holds(&f) {
-		return
-	}
-	if len(sp.valid) == maxValid {
-		sp.valid = sp.valid[:copy(sp.valid, sp.valid[1:])]
-	}
-	sp.valid = append(sp.valid, f)
 }
 
 func (sp *spiller) anyLoad() bool {
@@ -550,6 +524,7 @@ func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, fp ir.Footpr
 	sp.stamp(i, anchor)
 	sp.edits.Before(anchor, i)
 	sp.mt.Reloads++
+	sp.moved += bytesOut(m, i)
 }
 
 // save emits the store of what an access wrote, after its scheduling unit, from the engine that wrote it.
@@ -561,6 +536,7 @@ func (sp *spiller) save(h *home, r *run, fp ir.Footprint, a ssa.Access, anchor i
 	sp.stamp(i, a.Inst)
 	sp.edits.After(anchor, i)
 	sp.mt.Saves++
+	sp.moved += bytesOf(&fp)
 }
 
 // saver is the engine that saves what an instruction wrote.

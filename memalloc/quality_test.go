@@ -1,0 +1,64 @@
+package memalloc
+
+import (
+	"testing"
+
+	"github.com/rosmar-compiler/rosmar/ir/graph"
+)
+
+// measureSpill places a program in half the SBUF that it needs, and says what that cost beside what the oracle pays.
+func measureSpill(t *testing.T, p *program, ws *Workspace, name string) (got, want spilled, mt Metrics) {
+	size := max((peakSB(&p.m, p.f)/2+granule-1)&^(granule-1), floorOf(&p.m, p.f))
+	want = belady(&p.m, p.f, size)
+	got.moved = -moved(&p.m, p.f)
+	opt := Options{StripBytes: 8, SBBytes: 8 + size}
+	mt, err := SB(&p.m, p.f, ws, opt)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	got.moved += moved(&p.m, p.f)
+	got.values = mt.SpilledBytes
+	ratio := func(a, b int64) float64 { return float64(a) / float64(b) }
+	t.Logf("%-12s size %6d, floor %6d: moved %9d of %9d, %.2f; values %9d of %9d, %.2f; %d rounds, %v", name, size, floorOf(&p.m, p.f),
+		got.moved, want.moved, ratio(got.moved, want.moved), got.values, want.values, ratio(got.values, want.values), mt.Iterations, mt.SpillTime)
+	return got, want, mt
+}
+
+// Programs that need twice the memory.
+func TestSpillQuality(t *testing.T) {
+	var ws Workspace
+	for _, s := range spillShapes {
+		for seed := range uint64(3) {
+			k := newMaker(t, seed)
+			s.make(k)
+			if got, want, _ := measureSpill(t, k.close(), &ws, s.name); float64(got.moved) > 2.3*float64(want.moved) {
+				t.Errorf("%s: moved %d bytes, furthest next use %d", s.name, got.moved, want.moved)
+			}
+		}
+	}
+}
+
+func TestSpillQualityOfModels(t *testing.T) {
+	var ws Workspace
+	for _, c := range []struct {
+		name  string
+		graph func(testing.TB) *graph.Graph
+	}{
+		{"mlp", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:mlp?layers=3&width=1024&batch=256&in=1024") }},
+		{"gpt2", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:gpt2?layers=1&seq=256") }},
+		{"llama", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:llama3-8b?layers=1&seq=256") }},
+		{"resnet", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:resnet50?size=64") }},
+		{"linear_bwd", func(t testing.TB) *graph.Graph { return hloFile(t, "neuron/linear_backward.hlo.txt") }},
+		{"mha", func(t testing.TB) *graph.Graph { return hloFile(t, "openxla/mha_block_1x12x128x64_bf16.hlo") }},
+	} {
+		p := lowerModel(t, c.graph(t), 30)
+		if _, err := PSUM(&p.m, p.f, &ws, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		got, want, mt := measureSpill(t, p, &ws, c.name)
+		if float64(got.moved) > 2.5*float64(want.moved) {
+			t.Errorf("%s: moved %d bytes, furthest next use %d", c.name, got.moved, want.moved)
+		}
+		t.Logf("%d nodes, %d saves, %d reloads, %d remats, %d spilled, peak %.1f", mt.Nodes, mt.Saves, mt.Reloads, mt.Remats, mt.Spilled, mt.PeakDemand)
+	}
+}

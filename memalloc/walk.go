@@ -1,0 +1,382 @@
+package memalloc
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/regalloc"
+	"github.com/rosmar-compiler/rosmar/ssa"
+)
+
+// spot is a place that the walk gave. quads 0: none.
+type spot struct {
+	lo    int32 // granules
+	quads uint8
+}
+
+// guest is where a tenant is in the walk.
+type guest struct {
+	spot
+	next uint32 // stop that it is at, or waits for
+	paid int64  // of its bytes, saved by cuts so far
+	busy bool   // at a stop
+	new  bool   // came for the present stop
+}
+
+// walker goes through time with a picture of the memory. What arrives takes the tightest hole, or the window that is cheapest to
+// clear: each tenant in it is away until its next stop, at the bytes that this moves over the time that it lasts. So the cuts leave
+// holes that fit, which sums of bytes do not promise, and every stay has a place.
+type walker struct {
+	guests   []guest
+	at       []spot // by stop
+	byTime   []uint32
+	starts   []uint32
+	rows     [4][]uint32 // by quadrant: the tenants in it, by address
+	inside   []uint32    // at a stop
+	wants    []uint32
+	band     []uint32  // the tenants of one band, by address
+	tops     []int32   // up to where those and the ones before them reach
+	prices   []float64 // of clearing them, negative: not to be had
+	homeless int
+	more     bool // wants has grown
+
+	hints arena.Column[ir.Set, spot] // for the copies of the next round
+}
+
+// run adds to the cuts of the stays what it takes for all stops to find a place.
+func (w *walker) run(ws *Workspace, s *stays) {
+	points := ws.lin.Points()
+	w.homeless = 0
+	w.guests = arena.Resized(w.guests, len(s.tenants))
+	for t := range w.guests {
+		w.guests[t] = guest{next: s.tenants[t].first}
+	}
+	w.at = arena.Resized(w.at, len(s.stops))
+	w.starts = arena.Resized(w.starts, points+2)
+	clear(w.starts)
+	for i := range s.stops {
+		w.starts[s.stops[i].at+2]++
+	}
+	for p := 2; p < len(w.starts); p++ {
+		w.starts[p] += w.starts[p-1]
+	}
+	w.byTime = arena.Resized(w.byTime, len(s.stops))
+	for i := range s.stops {
+		n := &w.starts[s.stops[i].at+1]
+		w.byTime[*n] = uint32(i)
+		*n++
+	}
+	for q := range w.rows {
+		w.rows[q] = w.rows[q][:0]
+	}
+	w.inside = w.inside[:0]
+	k := 0
+	for p := ssa.Point(0); int(p) < points; p++ {
+		stay := w.inside[:0]
+		for _, t := range w.inside {
+			g := &w.guests[t]
+			if s.stops[g.next].end >= p {
+				stay = append(stay, t)
+				continue
+			}
+			g.busy, g.new = false, false
+			g.next++
+			if g.next == s.tenants[t].end {
+				w.leave(t)
+			} else if s.stops[g.next].cut {
+				w.away(s, t)
+			}
+		}
+		w.inside = stay
+		w.wants = w.wants[:0]
+		arrived := len(w.inside)
+		for ; k < len(w.byTime) && s.stops[w.byTime[k]].at == p; k++ {
+			t := s.stops[w.byTime[k]].tenant
+			w.guests[t].busy = true
+			w.inside = append(w.inside, t)
+			if w.guests[t].quads == 0 {
+				w.wants = append(w.wants, t)
+			}
+		}
+		w.more = true
+		for n := 0; n < len(w.wants); n++ {
+			if w.more {
+				w.more = false
+				slices.SortFunc(w.wants[n:], func(a, b uint32) int { return compareWants(ws, s, a, b) })
+			}
+			w.settle(ws, s, w.wants[n], p)
+		}
+		for _, t := range w.inside[arrived:] {
+			g := &w.guests[t]
+			w.at[g.next] = g.spot
+		}
+	}
+}
+
+// compareWants puts first what has the least choice: what has its place already, then the tall, then the long.
+func compareWants(ws *Workspace, s *stays, a, b uint32) int {
+	x, y := &s.tenants[a], &s.tenants[b]
+	fixed := func(t *tenant) int {
+		if ws.solver.Nodes[t.unit].Fixed {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(fixed(x), fixed(y)), cmp.Compare(quadsOfClass(y.class), quadsOfClass(x.class)), cmp.Compare(y.len, x.len), cmp.Compare(a, b))
+}
+
+// leave takes a tenant out of the picture.
+func (w *walker) leave(t uint32) {
+	g := &w.guests[t]
+	for q := range w.rows {
+		if g.quads>>q&1 != 0 {
+			k := slices.Index(w.rows[q], t)
+			w.rows[q] = slices.Delete(w.rows[q], k, k+1)
+		}
+	}
+	g.quads = 0
+}
+
+func (w *walker) enter(t uint32, at spot) {
+	w.guests[t].spot = at
+	for q := range w.rows {
+		if at.quads>>q&1 != 0 {
+			k, _ := slices.BinarySearchFunc(w.rows[q], at.lo, func(o uint32, lo int32) int { return cmp.Compare(w.guests[o].lo, lo) })
+			w.rows[q] = slices.Insert(w.rows[q], k, t)
+		}
+	}
+}
+
+// away cuts the stay of a tenant before the stop that it waits for, or is at.
+func (w *walker) away(s *stays, t uint32) {
+	g := &w.guests[t]
+	x := &s.stops[g.next]
+	x.cut = true
+	g.paid = max(g.paid, x.save)
+	if g.quads != 0 {
+		w.leave(t)
+	}
+	if g.busy {
+		w.wants = append(w.wants, t)
+		w.more = true
+	}
+}
+
+// price is what it costs to send a tenant away, over the points that it is away; negative if it must stay.
+func (w *walker) price(s *stays, t uint32, p ssa.Point) float64 {
+	g := &w.guests[t]
+	if s.tenants[t].bound || g.new || g.busy && g.next == s.tenants[t].first {
+		return -1
+	}
+	x := &s.stops[g.next]
+	cost := float64(x.reload + max(0, x.save-g.paid))
+	if g.busy { // it would only move
+		return 4*cost + 1
+	}
+	return cost / float64(x.at-p+1)
+}
+
+// settle finds a place for a tenant and clears it.
+func (w *walker) settle(ws *Workspace, s *stays, t uint32, p ssa.Point) {
+	r, x := &ws.sb, &s.tenants[t]
+	w.guests[t].new = true
+	if ws.solver.Nodes[x.unit].Fixed {
+		at := &r.at[x.unit]
+		w.clear(s, at.lo, at.hi, at.quads)
+		w.enter(t, spot{at.lo, at.quads})
+		return
+	}
+	grain := int32(1)<<x.shift - 1
+	up := func(lo int32) int32 { return (lo + grain) &^ grain }
+	// The tightest hole.
+	best, tight := spot{}, int32(0)
+	for _, band := range candidates(x.class) {
+		w.gatherBand(s, band, int32(r.floor))
+		below := int32(r.floor)
+		for k := 0; k <= len(w.band); k++ {
+			above := int32(r.n)
+			if k < len(w.band) {
+				above = w.guests[w.band[k]].lo
+			}
+			if hole := above - below; up(below)+x.len <= above && (best.quads == 0 || hole < tight) {
+				best, tight = spot{up(below), band}, hole
+			}
+			if k < len(w.band) {
+				below = max(below, w.tops[k])
+			}
+		}
+	}
+	if best.quads == 0 {
+		best = w.window(ws, s, t, p)
+	}
+	if best.quads == 0 {
+		w.homeless++
+		return
+	}
+	w.clear(s, best.lo, best.lo+x.len, best.quads)
+	w.enter(t, best)
+}
+
+// window is the cheapest place to clear. It starts at an end of a tenant, or ends at a start of one.
+func (w *walker) window(ws *Workspace, s *stays, t uint32, p ssa.Point) (best spot) {
+	r, x := &ws.sb, &s.tenants[t]
+	grain := int32(1)<<x.shift - 1
+	least := 0.0
+	for _, band := range candidates(x.class) {
+		w.gatherBand(s, band, int32(r.floor))
+		w.prices = w.prices[:0]
+		for _, o := range w.band {
+			w.prices = append(w.prices, w.price(s, o, p))
+		}
+		first := 0
+		try := func(lo int32) {
+			hi := lo + x.len
+			if lo < int32(r.floor) || int(hi) > r.n {
+				return
+			}
+			for first < len(w.band) && w.tops[first] <= lo {
+				first++
+			}
+			sum := 0.0
+			for k := first; k < len(w.band); k++ {
+				o := w.band[k]
+				at := w.guests[o].lo
+				if at >= hi {
+					break
+				}
+				if at+s.tenants[o].len <= lo {
+					continue
+				}
+				if w.prices[k] < 0 {
+					return
+				}
+				if sum += w.prices[k]; best.quads != 0 && sum >= least {
+					return
+				}
+			}
+			if best.quads == 0 || sum < least {
+				best, least = spot{lo, band}, sum
+			}
+		}
+		try((int32(r.floor) + grain) &^ grain)
+		for k := range w.band {
+			try((w.tops[k] + grain) &^ grain)
+		}
+		first = 0
+		for _, o := range w.band {
+			try((w.guests[o].lo - x.len) &^ grain)
+		}
+		first = 0
+		for _, o := range w.band {
+			try((w.guests[o].lo + grain) &^ grain)
+		}
+		first = 0
+		try((int32(r.n) - x.len) &^ grain)
+	}
+	return best
+}
+
+// gatherBand lists the tenants in the quadrants of a band by address.
+func (w *walker) gatherBand(s *stays, band uint8, floor int32) {
+	w.band = w.band[:0]
+	var at [4]int
+	for {
+		q, lo := -1, int32(0)
+		for k := range 4 {
+			if band>>k&1 == 0 {
+				continue
+			}
+			row := w.rows[k]
+			// One that covers several quadrants counts in the lowest of the band.
+			for at[k] < len(row) && bits.TrailingZeros8(w.guests[row[at[k]]].quads&band) != k {
+				at[k]++
+			}
+			if at[k] < len(row) {
+				if l := w.guests[row[at[k]]].lo; q < 0 || l < lo {
+					q, lo = k, l
+				}
+			}
+		}
+		if q < 0 {
+			break
+		}
+		w.band = append(w.band, w.rows[q][at[q]])
+		at[q]++
+	}
+	w.tops = w.tops[:0]
+	top := floor
+	for _, o := range w.band {
+		top = max(top, w.guests[o].lo+s.tenants[o].len)
+		w.tops = append(w.tops, top)
+	}
+}
+
+// clear sends away what lies in a window.
+func (w *walker) clear(s *stays, lo, hi int32, quads uint8) {
+	for q := range w.rows {
+		if quads>>q&1 == 0 {
+			continue
+		}
+		for k := 0; k < len(w.rows[q]); {
+			o := w.rows[q][k]
+			if at := w.guests[o].lo; at >= hi {
+				break
+			} else if lo < at+s.tenants[o].len && !s.tenants[o].bound && !w.guests[o].new {
+				w.away(s, o)
+				continue
+			}
+			k++
+		}
+	}
+}
+
+// hinted is SB's geometry with the places of the walk tried first.
+type hinted struct {
+	*rects
+	ws *Workspace
+}
+
+// Place takes the hint of the unit where its neighbours allow it.
+func (h hinted) Place(n uint32, neighbours []uint32) bool {
+	hint := h.ws.spill.walk.hints.Get(h.ws.ranges.Units[n].Set)
+	p := &h.at[n]
+	length := p.hi - p.lo
+next:
+	for _, band := range candidates(p.class) {
+		if band&^hint.quads != 0 || int(hint.lo+length) > h.n || hint.lo&(1<<p.least-1) != 0 {
+			continue
+		}
+		for _, j := range neighbours {
+			if o := &h.at[j]; o.quads&band != 0 && o.lo < hint.lo+length && hint.lo < o.hi {
+				continue next
+			}
+		}
+		return p.put(int(hint.lo), int(length), band)
+	}
+	return h.rects.Place(n, neighbours)
+}
+
+// selectHinted places by the walk of the round before, what it gave a place first, and keeps that when it leaves less over.
+func (ws *Workspace) selectHinted() {
+	s, r, best := &ws.solver, &ws.result, &ws.best
+	hints := &ws.spill.walk.hints
+	if len(hints.Slice()) == 0 {
+		return
+	}
+	known := func(n uint32) int {
+		if hints.Get(ws.ranges.Units[n].Set).quads != 0 {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(s.Order, func(a, b uint32) int { return cmp.Compare(known(a), known(b)) })
+	*r, *best = *best, *r
+	ws.sb.again(s.Nodes, true)
+	regalloc.Select(s, hinted{&ws.sb, ws}, r)
+	if len(r.Stuck)+len(r.Unplaced) > 0 && r.Score >= best.Score {
+		*r, *best = *best, *r
+	}
+}
