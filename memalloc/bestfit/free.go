@@ -1,7 +1,5 @@
 package bestfit
 
-import "slices"
-
 // MaxRows is the most rows that a grid may have.
 const MaxRows = 4
 
@@ -87,58 +85,95 @@ func (s *span) holds(lo, hi uint32) bool {
 	return a <= lo && hi <= b
 }
 
-func (s *span) dropSize(lo, hi uint32) {
-	i := lowerBound(s.size, pack(hi-lo, lo))
-	s.size = slices.Delete(s.size, i, i+1)
+func sizeKey(lo, hi uint32) uint64 { return pack(hi-lo, lo) }
+
+func (s *span) dropSize(key uint64) {
+	i := lowerBound(s.size, key)
+	s.size = s.size[:i+copy(s.size[i:], s.size[i+1:])]
 }
 
-func (s *span) addSize(lo, hi uint32) {
-	i := lowerBound(s.size, pack(hi-lo, lo))
-	s.size = slices.Insert(s.size, i, pack(hi-lo, lo))
+func (s *span) addSize(key uint64) {
+	i := lowerBound(s.size, key)
+	s.size = append(s.size, 0)
+	copy(s.size[i+1:], s.size[i:])
+	s.size[i] = key
+}
+
+// resize turns one key into another, moving only what lies between them.
+func (s *span) resize(from, to uint64) {
+	i := lowerBound(s.size, from)
+	if to < from {
+		j := lowerBound(s.size[:i], to)
+		copy(s.size[j+1:i+1], s.size[j:i])
+		s.size[j] = to
+		return
+	}
+	j := i + lowerBound(s.size[i+1:], to)
+	copy(s.size[i:j], s.size[i+1:j+1])
+	s.size[j] = to
 }
 
 // cut takes [lo, hi) out of every interval that meets it.
 func (s *span) cut(lo, hi uint32) {
 	i := s.after(lo)
-	j := i
-	var keep [2]uint64
-	n := 0
-	for ; j < len(s.addr); j++ {
-		a, b := unpack(s.addr[j])
-		if a >= hi {
-			break
-		}
-		s.dropSize(a, b)
-		if a < lo {
-			keep[n] = pack(a, lo)
-			n++
-			s.addSize(a, lo)
-		}
-		if hi < b {
-			keep[n] = pack(hi, b)
-			n++
-			s.addSize(hi, b)
+	for i < len(s.addr) {
+		a, b := unpack(s.addr[i])
+		switch {
+		case a >= hi:
+			return
+		case a < lo && hi < b:
+			s.resize(sizeKey(a, b), sizeKey(a, lo))
+			s.addSize(sizeKey(hi, b))
+			s.addr = append(s.addr, 0)
+			copy(s.addr[i+1:], s.addr[i:])
+			s.addr[i], s.addr[i+1] = pack(a, lo), pack(hi, b)
+			return
+		case a < lo:
+			s.resize(sizeKey(a, b), sizeKey(a, lo))
+			s.addr[i] = pack(a, lo)
+			i++
+		case hi < b:
+			s.resize(sizeKey(a, b), sizeKey(hi, b))
+			s.addr[i] = pack(hi, b)
+			return
+		default:
+			s.dropSize(sizeKey(a, b))
+			s.addr = s.addr[:i+copy(s.addr[i:], s.addr[i+1:])]
 		}
 	}
-	s.addr = slices.Replace(s.addr, i, j, keep[:n]...)
 }
 
 // join adds [lo, hi), which is in no interval yet, and merges it with what touches it.
 func (s *span) join(lo, hi uint32) {
 	i := lowerBound(s.addr, pack(lo, 0))
-	from, to := i, i
+	left, right := false, false
+	var a, b uint32
 	if i > 0 {
-		if a, b := unpack(s.addr[i-1]); b == lo {
-			s.dropSize(a, b)
-			lo, from = a, i-1
-		}
+		var end uint32
+		a, end = unpack(s.addr[i-1])
+		left = end == lo
 	}
 	if i < len(s.addr) {
-		if a, b := unpack(s.addr[i]); a == hi {
-			s.dropSize(a, b)
-			hi, to = b, i+1
-		}
+		var start uint32
+		start, b = unpack(s.addr[i])
+		right = start == hi
 	}
-	s.addSize(lo, hi)
-	s.addr = slices.Replace(s.addr, from, to, pack(lo, hi))
+	switch {
+	case left && right:
+		s.dropSize(sizeKey(hi, b))
+		s.resize(sizeKey(a, lo), sizeKey(a, b))
+		s.addr[i-1] = pack(a, b)
+		s.addr = s.addr[:i+copy(s.addr[i:], s.addr[i+1:])]
+	case left:
+		s.resize(sizeKey(a, lo), sizeKey(a, hi))
+		s.addr[i-1] = pack(a, hi)
+	case right:
+		s.resize(sizeKey(hi, b), sizeKey(lo, b))
+		s.addr[i] = pack(lo, b)
+	default:
+		s.addSize(sizeKey(lo, hi))
+		s.addr = append(s.addr, 0)
+		copy(s.addr[i+1:], s.addr[i:])
+		s.addr[i] = pack(lo, hi)
+	}
 }
