@@ -124,26 +124,36 @@ func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt
 	if mt.Unused, err = ws.linearise(m, f, opt); err != nil {
 		return *mt, err
 	}
-	describe, settle, rewrite := ws.describeSB, ws.settleSB, ws.rewriteSB
 	if sc.psum {
-		describe, settle, rewrite = ws.describePSUM, ws.settlePSUM, ws.rewritePSUM
+		err = ws.describePSUM(m, opt, mt)
+	} else {
+		err = ws.describeSB(m, opt, mt)
 	}
-	if err := describe(m, opt, mt); err != nil {
-		return *mt, err
+	if err == nil {
+		err = ws.walk(m, mt)
 	}
-	if err := ws.walk(m, mt); err != nil {
+	if err != nil {
 		return *mt, err
 	}
 	mt.Nodes, mt.Evictions = len(sc.pieces), sc.evictions
 	mt.FragMedian, mt.FragTail = sc.manager.Fragmentation()
 	ws.note(m)
 	if len(sc.spilled) > 0 {
-		rewrite(m)
+		if sc.psum {
+			ws.rewritePSUM(m)
+		} else {
+			ws.rewriteSB(m)
+		}
 		ws.spill.apply()
 		ws.lin.Build(m, f)
 		mt.SpillCost = spillCost(m, f)
 	}
-	if err := settle(m, opt, mt); err != nil {
+	if sc.psum {
+		err = ws.finishPSUM(m, opt, mt)
+	} else {
+		err = ws.finishSB(m, opt, mt)
+	}
+	if err != nil {
 		return *mt, err
 	}
 	ws.logSuccess(m, f, opt, mt)
@@ -235,7 +245,7 @@ func (ws *Workspace) walk(m *ir.Module, mt *Metrics) error {
 			}
 		}
 		for _, i := range sc.needs {
-			if ws.settle(m, i, h) {
+			if ws.placeOrSpill(m, i, h) {
 				continue
 			}
 			if ws.spill.opt.NoSpill {
@@ -350,8 +360,8 @@ func (ws *Workspace) try(i uint32) bool {
 	return ok
 }
 
-// settle places a piece, at the cost of what may be spilled.
-func (ws *Workspace) settle(m *ir.Module, i uint32, h ssa.Point) bool {
+// placeOrSpill places a piece, at the cost of what may be spilled.
+func (ws *Workspace) placeOrSpill(m *ir.Module, i uint32, h ssa.Point) bool {
 	if ws.try(i) {
 		return true
 	}
@@ -375,17 +385,26 @@ func (ws *Workspace) settle(m *ir.Module, i uint32, h ssa.Point) bool {
 
 // logFailure tells what found no place, and the active pieces in their order.
 func (ws *Workspace) logFailure(m *ir.Module, i uint32, h ssa.Point) {
-	log := ws.spill.opt.Log
-	if log == nil || !log.Enabled(context.Background(), slog.LevelDebug) {
+	if !ws.says(m, "failed to allocate", i, h) {
 		return
 	}
-	set := func(i uint32) string {
-		return m.Names.String(m.Sets.At(ws.ranges.Units[ws.scan.pieces[i].unit].Set).Name)
-	}
-	log.Debug("failed to allocate", "set", set(i), "point", h)
 	for k, j := range ws.scan.active {
-		log.Debug("active", "index", k, "set", set(j), "type", uint8(ws.spill.mt.Space))
+		ws.spill.opt.Log.Debug("active", "index", k, "set", ws.setName(m, j), "type", uint8(ws.spill.mt.Space))
 	}
+}
+
+// says logs an event of a piece, if anybody listens. A set that moves has one location, its index is 0.
+func (ws *Workspace) says(m *ir.Module, what string, i uint32, at ssa.Point) bool {
+	log := ws.spill.opt.Log
+	if log == nil || !log.Enabled(context.Background(), slog.LevelDebug) {
+		return false
+	}
+	log.Debug(what, "set", ws.setName(m, i), "index", 0, "point", at)
+	return true
+}
+
+func (ws *Workspace) setName(m *ir.Module, i uint32) string {
+	return m.Names.String(m.Sets.At(ws.ranges.Units[ws.scan.pieces[i].unit].Set).Name)
 }
 
 // evictable reports that a piece can leave its place before the scheduling unit at h.
@@ -419,6 +438,7 @@ func (ws *Workspace) evict(m *ir.Module, k int, h ssa.Point, single bool) {
 	ws.deactivate(k)
 	sc.evictions++
 	p := &sc.pieces[i]
+	ws.says(m, "spill: store", i, h)
 	if sc.slot[p.unit] == 0 {
 		ws.sendHome(m, p.unit, h)
 	}

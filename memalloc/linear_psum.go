@@ -99,8 +99,8 @@ func (ws *Workspace) rewritePSUM(m *ir.Module) {
 	}
 }
 
-// settlePSUM checks the banks that the scan noted and commits them.
-func (ws *Workspace) settlePSUM(m *ir.Module, opt *Options, mt *Metrics) error {
+// finishPSUM checks the banks that the scan noted and commits them.
+func (ws *Workspace) finishPSUM(m *ir.Module, opt *Options, mt *Metrics) error {
 	if len(ws.scan.spilled) > 0 {
 		ws.ranges.Build(m, &ws.lin, target.SpacePSUM, ssa.BySet, nil)
 	}

@@ -75,6 +75,7 @@ func (ws *Workspace) carryOn(m *ir.Module, i uint32, single bool) (id uint32, so
 	}
 	q := piece{unit: p.unit, from: p.to}
 	sc.boxes = append(sc.boxes, ws.cover(m, &q, single))
+	ws.says(m, "spill: reload", i, q.start)
 	return ws.queue(i, q), true
 }
 
@@ -197,8 +198,8 @@ func noteSB(l *ir.LocRow, b bestfit.Block) {
 	l.Addr, l.Base = int64(b.Lo)*granule, b.Row*target.QuadrantPartitions
 }
 
-// settleSB checks the places that the scan noted and commits them.
-func (ws *Workspace) settleSB(m *ir.Module, opt *Options, mt *Metrics) error {
+// finishSB checks the places that the scan noted and commits them.
+func (ws *Workspace) finishSB(m *ir.Module, opt *Options, mt *Metrics) error {
 	sc := &ws.scan
 	if len(sc.spilled) > 0 {
 		ws.ranges.Build(m, &ws.lin, target.SpaceSB, ssa.BySlot, nil)
