@@ -55,15 +55,10 @@ func (b *banks) Place(n uint32, neighbours []uint32) bool {
 	for _, j := range neighbours {
 		if b.base[j] >= 0 {
 			busy |= b.mask[j]
-			if int(b.base[j]) >= b.n && b.wrong == 0 {
-				b.wrong = j + 1
-			}
 		}
 	}
-	if b.base[n] >= 0 && b.wrong == 0 {
-		b.wrong = n + 1
-	}
-	if b.wrong != 0 {
+	if beyond := busy &^ b.taken &^ bankMask(0, b.n); beyond|uint64(b.base[n]+1) != 0 {
+		b.blame(n, neighbours, beyond)
 		return false
 	}
 	a1, a2 := BankAlign(int(b.block[n]))
@@ -76,6 +71,18 @@ func (b *banks) Place(n uint32, neighbours []uint32) bool {
 		}
 	}
 	return false
+}
+
+// blame records what should never have come to Place: a neighbour beyond the banks, or a node that has a place.
+func (b *banks) blame(n uint32, neighbours []uint32, beyond uint64) {
+	for _, j := range neighbours {
+		if b.base[j] >= 0 && b.mask[j]&beyond != 0 {
+			n = j
+		}
+	}
+	if b.wrong == 0 {
+		b.wrong = n + 1
+	}
 }
 
 // starts is the number of banks at which a run may begin.
@@ -231,7 +238,7 @@ func (b *banks) bad() uint32 { return b.wrong }
 
 // fault is what is bad about node i: a defect of ours, not of the program.
 func (b *banks) fault(m *ir.Module, l ir.Loc, i uint32) error {
-	if int(b.base[i]) >= b.n {
+	if b.mask[i]&^bankMask(0, b.n) != 0 {
 		return target.Errorf(target.Bug, "%s is recorded in bank %d of %d", m.LocName(l), b.base[i], b.n)
 	}
 	return target.Errorf(target.Bug, "%s is already allocated when its turn comes, from bank %d on", m.LocName(l), b.base[i])

@@ -148,7 +148,7 @@ func TestPsumInternalErrors(t *testing.T) {
 	if err == nil || target.ClassOf(err) != target.Bug || !strings.Contains(err.Error(), "%pa is already allocated") {
 		t.Errorf("error %v", err)
 	}
-	err = again(func() { ws.solver.Nodes[1].Fixed, ws.psum.base[1] = true, 8 })
+	err = again(func() { ws.solver.Nodes[1].Fixed, ws.psum.base[1], ws.psum.mask[1] = true, 8, 1<<8 })
 	if err == nil || target.ClassOf(err) != target.Bug || !strings.Contains(err.Error(), "%pb is recorded in bank 8 of 8") {
 		t.Errorf("error %v", err)
 	}
