@@ -19,6 +19,7 @@ type Allocation struct {
 	DMALevel    int  // -1 auto, 0 off, 1, 2 aggressive: effort for few reloads
 	NoSpillHint bool // tensors that say so are not spilled
 
+	Partners          bool // operands that are used alike are laid out alike in SBUF
 	FastContextSwitch bool // no loads are pinned
 	UnpinGen2         bool // nor on the second generation
 }
@@ -78,5 +79,6 @@ func (a *Allocation) apply(o *memalloc.Options) {
 	}
 	o.DMALevel = dmaLevels[a.DMALevel+1]
 	o.NoSpillHint = a.NoSpillHint
+	o.Partners = a.Partners
 	o.FastContextSwitch, o.UnpinGen2 = a.FastContextSwitch, a.UnpinGen2
 }

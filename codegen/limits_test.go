@@ -161,13 +161,13 @@ func TestAllocationOptions(t *testing.T) {
 		}
 	}
 	o := NewOptions()
-	o.Alloc = Allocation{AXIThreshold: -1, RMWAlign: 64, RMWTarget: "trn2", DMAPage: 256, APAlign: 8, DMALevel: -1, NoSpillHint: true, FastContextSwitch: true, UnpinGen2: true}
+	o.Alloc = Allocation{AXIThreshold: -1, RMWAlign: 64, RMWTarget: "trn2", DMAPage: 256, APAlign: 8, DMALevel: -1, NoSpillHint: true, Partners: true, FastContextSwitch: true, UnpinGen2: true}
 	if err := o.Check(); err != nil {
 		t.Error(err)
 	}
 	var m memalloc.Options
 	o.Alloc.apply(&m)
-	want := memalloc.Options{Align: memalloc.Alignments{AXIThreshold: -1, RMW: 64, RMWLevel: 30, Page: 256, AP: 8}, NoSpillHint: true, FastContextSwitch: true, UnpinGen2: true}
+	want := memalloc.Options{Align: memalloc.Alignments{AXIThreshold: -1, RMW: 64, RMWLevel: 30, Page: 256, AP: 8}, NoSpillHint: true, Partners: true, FastContextSwitch: true, UnpinGen2: true}
 	if m != want {
 		t.Errorf("the allocators get %+v, want %+v", m, want)
 	}

@@ -91,9 +91,12 @@ func prevClear(w []uint64, hi int) int {
 }
 
 // fitUp is the lowest multiple of 1<<shift in [0, n) from which length bits are clear, -1 if there is none.
-func fitUp(w []uint64, n, length int, shift uint8) int {
+func fitUp(w []uint64, n, length int, shift uint8) int { return fitWithin(w, 0, n, length, shift) }
+
+// fitWithin is fitUp in [from, n).
+func fitWithin(w []uint64, from, n, length int, shift uint8) int {
 	round := 1<<shift - 1
-	for p := 0; ; {
+	for p := from; ; {
 		p = (NextClear(w, p, n) + round) &^ round
 		if p+length > n {
 			return -1

@@ -6,7 +6,7 @@
 //	Reserve(m, f)                the runtime's strip of SBUF, as a placed location
 //	PSUM(m, f, ws, opt)          banks                                               psum.go, spill_psum.go
 //	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, rects.go, select.go, align.go, pins.go, webs.go,
-//	                                                                                 spill.go, remat.go
+//	                                                                                 partners.go, spill.go, remat.go
 //	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go, lifetime.go, collective.go
 //
 // Passes reach them by name through the registrations of the one colouring driver, registration.go.

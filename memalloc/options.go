@@ -28,6 +28,8 @@ type Options struct {
 	StripBytes int64
 	// Align are the rules for the starts of SB locations.
 	Align Alignments
+	// Partners lays operands of accumulation chains and both sides of copies out alike in SB.
+	Partners bool
 	// FastContextSwitch pins no loads, since another program may want the memory; UnpinGen2 pins none on generation level 20.
 	FastContextSwitch bool
 	UnpinGen2         bool

@@ -77,8 +77,10 @@ type rects struct {
 	wrong uint32 // see bad
 	small int    // shorter units than this are placed from the bottom
 	at    []place
-	words []uint64 // four quadrants, two halves, the whole, one scratch: nw words each
-	nw    int
+	// partners are rings of units that would share a layout, nil for none.
+	partners []uint32
+	words    []uint64 // four quadrants, two halves, the whole, one scratch: nw words each
+	nw       int
 }
 
 func (r *rects) reset(units int, bytes, floor int64) {
@@ -145,7 +147,7 @@ func (r *rects) Place(n uint32, neighbours []uint32) bool {
 	} else {
 		r.draw(neighbours)
 	}
-	if !r.tight && r.try(p, p.shift) {
+	if !r.tight && r.try(p, p.shift) || r.partners != nil && r.near(n) {
 		return true
 	}
 	return (r.tight || p.least < p.shift) && r.try(p, p.least)

@@ -33,6 +33,11 @@ func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 			continue
 		}
 		mt.Iterations++
+		ws.sb.partners = nil
+		if opt.Partners {
+			ws.findPartners(m, &opt)
+			ws.sb.partners = ws.partners.next
+		}
 		ws.pinAgain()
 		if err := ws.colourSB(m, &opt, mt); err != nil {
 			return *mt, err

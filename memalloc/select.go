@@ -29,6 +29,9 @@ type geometry interface {
 func (ws *Workspace) colourSB(m *ir.Module, opt *Options, mt *Metrics) error {
 	for {
 		ws.solver.Simplify()
+		if opt.Partners {
+			ws.partners.restack(ws.solver.Order)
+		}
 		if err := ws.selectSB(m); err != nil {
 			return err
 		}

@@ -24,13 +24,14 @@ type Workspace struct {
 	sb   rects
 	dram pages
 
-	check checker
-	live  liveScan
-	oom   oomScan
-	spill spiller
-	pins  pins
-	webs  webs
-	scan  scan
+	check    checker
+	live     liveScan
+	oom      oomScan
+	spill    spiller
+	pins     pins
+	partners partners
+	webs     webs
+	scan     scan
 
 	eval  ir.ExprEval // of indices
 	slots arena.Column[ir.Set, uint32]

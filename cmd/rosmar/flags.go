@@ -78,6 +78,7 @@ func allocationFlags(cmd *cobra.Command, o *codegen.Allocation) {
 	fs.IntVar(&o.APAlign, "AP-alignment", o.APAlign, "start SBUF tensors on what their access patterns have in common, up to `BYTES`, while there is room; -1 never")
 	fs.IntVar(&o.DMALevel, "gca-dma-optlevel", o.DMALevel, "`LEVEL` of effort for few reloads of spilled tensors: 0 off, 1 default, 2 aggressive, -1 automatic")
 	fs.BoolVar(&o.NoSpillHint, "gca-use-no-spill-hint", o.NoSpillHint, "do not spill tensors that the input marks do-not-spill")
+	fs.BoolVar(&o.Partners, "sb-partners", o.Partners, "lay operands of accumulating products, and both sides of copies in SBUF, out alike")
 	fs.BoolVar(&o.FastContextSwitch, "fast-context-switch", o.FastContextSwitch, "do not bet on loads staying in SBUF when it runs short")
 	fs.BoolVar(&o.UnpinGen2, "gen2-unpin-loads", o.UnpinGen2, "like --fast-context-switch, for trn1 only")
 	completeFlag(cmd, "gca-dma-optlevel", "-1", "0", "1", "2")
