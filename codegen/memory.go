@@ -91,6 +91,18 @@ func checkFits(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error { return memalloc.CheckFits(w.m, f, &w.alloc, w.memOptions()) })
 }
 
+func rotateDRAM(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) error {
+		st, err := rotate.DRAM(w.m, f, &w.rotate, &w.alloc, w.memOptions(), w.opt.DRAMRotationGiB)
+		w.countMoved(st)
+		if mt := &w.reports.dram[ir.AddrLocal]; st.Moved > 0 {
+			w.Count("high_water_before", mt.HighWater)
+			mt.HighWater = st.High
+		}
+		return err
+	})
+}
+
 func rotatePSUM(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error {
 		w.countMoved(rotate.PSUM(w.m, f, &w.rotate, &w.alloc, w.memOptions()))

@@ -100,14 +100,22 @@ func TestSeed46DRAMGates(t *testing.T) {
 			t.Errorf("%s: %q", c.gone, got)
 		}
 	}
+	for _, c := range []struct {
+		alloc, rotate bool
+	}{{false, false}, {true, false}, {false, true}, {true, true}} {
+		o := NewOptions()
+		o.NoDRAMAllocation, o.NoDRAMRotation = c.alloc, c.rotate
+		names, err := o.Passes()
+		if err != nil || slices.Contains(names, "coloring_allocator_dram") == c.alloc || slices.Contains(names, "address_rotation_dram") == c.rotate ||
+			!slices.Contains(names, "coloring_allocator_dram_shared") {
+			t.Error(names, err)
+		}
+	}
 	o := NewOptions()
 	o.NoDRAMAllocation = true
-	names, err := o.Passes()
-	if err != nil || slices.Contains(names, "coloring_allocator_dram") || !slices.Contains(names, "coloring_allocator_dram_shared") {
-		t.Error(names, err)
-	}
 	o.Pass = []string{"coloring_allocator_dram"}
-	if names, err = o.Passes(); err != nil || !slices.Equal(names, o.Pass) {
+	names, err := o.Passes()
+	if err != nil || !slices.Equal(names, o.Pass) {
 		t.Error(names, err)
 	}
 	// Without it, intermediates are missed by the name of the pass.
@@ -116,7 +124,12 @@ func TestSeed46DRAMGates(t *testing.T) {
 	var w Worker
 	var buf neff.Buffer
 	_, err = w.Compile(context.Background(), activated(), &o, &buf)
-	if err != nil && !strings.Contains(err.Error(), "hbm_usage needs coloring_allocator_dram ") {
+	if err != nil && !strings.Contains(err.Error(), "address_rotation_dram needs coloring_allocator_dram ") {
+		t.Error(err)
+	}
+	o = NewOptions()
+	o.DRAMRotationGiB = 9
+	if err := o.Check(); err == nil || !strings.Contains(err.Error(), "--dram-rotation-size 9: -1, or GiB up to 8") {
 		t.Error(err)
 	}
 }
@@ -177,10 +190,12 @@ func TestSeed48SharedAfterPrivate(t *testing.T) {
 		}
 	}
 	// What is missing is missed by name.
-	for _, skip := range []string{"coloring_allocator_dram", "coloring_allocator_dram_shared", "coloring_allocator_dram_debug"} {
+	for skip, user := range map[string]string{
+		"coloring_allocator_dram": "address_rotation_dram", "coloring_allocator_dram_shared": "hbm_usage", "coloring_allocator_dram_debug": "hbm_usage",
+	} {
 		o := NewOptions()
 		o.SkipPass = []string{skip}
-		if _, _, err := tiles(t, sharedDRAM, o); err == nil || !strings.Contains(err.Error(), "hbm_usage needs "+skip+" ") {
+		if _, _, err := tiles(t, sharedDRAM, o); err == nil || !strings.Contains(err.Error(), user+" needs "+skip+" ") {
 			t.Errorf("without %s: %v", skip, err)
 		}
 	}

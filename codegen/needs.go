@@ -20,6 +20,7 @@ var steps = map[string]step{
 	"runtime_memory_reservation":              {voids: late | ir.FuncSBPlaced},
 	"coloring_allocator_psum":                 {voids: late | ir.FuncSBPlaced | ir.FuncDRAMPlaced}, // it spills into both
 	"linear_scan_allocator":                   {voids: late | ir.FuncDRAMPlaced},
+	"address_rotation_dram":                   {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced, voids: late},
 	"address_rotation_psum":                   {needs: ir.FuncPsumPlaced, voids: late},
 	"coloring_allocator_sb":                   {needs: ir.FuncPsumPlaced, voids: late | ir.FuncDRAMPlaced},
 	"address_rotation_sb":                     {needs: ir.FuncSBPlaced, voids: late},
@@ -53,26 +54,32 @@ var givers = [...]struct {
 // dramGivers are the passes that place the address spaces of DRAM.
 var dramGivers = [ir.NumAddrSpaces]string{"coloring_allocator_dram", "coloring_allocator_dram_shared", "coloring_allocator_dram_debug"}
 
-// giver is the pass that would make a flag of f true: of DRAM that of the first tensor without an address, of the others also
-// linear scan.
-func (w *Worker) giver(f ir.Func, flag ir.FuncFlag, pass string) string {
-	switch flag {
-	case ir.FuncDRAMPlaced:
-	case ir.FuncPsumPlaced, ir.FuncSBPlaced:
-		return pass + " or linear_scan_allocator"
-	default:
-		return pass
-	}
+// unplacedDRAM finds a tensor of f in DRAM without an address, and says in which address space it is.
+func (w *Worker) unplacedDRAM(f ir.Func) (space ir.AddrSpace, found bool) {
 	for _, s := range w.m.SetsOf(f) {
 		r := w.m.Sets.At(s)
 		if r.Count == 0 || w.m.Locs.At(r.First).Space != target.SpaceDRAM || r.Kind != ir.KindInternal && r.Kind != ir.KindInternalInterface {
 			continue
 		}
 		for k := range r.Count {
-			if w.m.Locs.At(r.First+ir.Loc(k)).Flags&ir.LocAllocated == 0 {
-				return dramGivers[r.Addr]
+			if w.m.Locs.At(r.First+ir.Loc(k)).Flags&ir.LocAllocated == 0 && (!found || r.Addr < space) {
+				space, found = r.Addr, true
 			}
 		}
+	}
+	return space, found
+}
+
+// giver is the pass that would make a flag of f true: of DRAM that of the first address space with a tensor that has no address, of
+// the others also linear scan.
+func (w *Worker) giver(f ir.Func, flag ir.FuncFlag, pass string) string {
+	switch flag {
+	case ir.FuncDRAMPlaced:
+		if space, found := w.unplacedDRAM(f); found {
+			return dramGivers[space]
+		}
+	case ir.FuncPsumPlaced, ir.FuncSBPlaced:
+		return pass + " or linear_scan_allocator"
 	}
 	return pass
 }
@@ -84,7 +91,12 @@ func (w *Worker) ready(p *Pass) error {
 	return w.eachFunc(func(f ir.Func) error {
 		r := w.m.Funcs.At(f)
 		for _, g := range givers {
-			if s.needs&g.flag&^r.Flags != 0 {
+			missing := s.needs&g.flag&^r.Flags != 0
+			if p.Name == "address_rotation_dram" && g.flag == ir.FuncDRAMPlaced { // it needs one address space only
+				space, found := w.unplacedDRAM(f)
+				missing = found && space == ir.AddrLocal
+			}
+			if missing {
 				return target.Errorf(target.User, "%s needs %s to have run on function %s, after every pass that undoes it; it is not among the selected passes before, and the program does not carry its result (--dry-run prints the selection)",
 					p.Name, w.giver(f, g.flag, g.pass), w.m.Names.String(r.Name))
 			}

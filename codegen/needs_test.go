@@ -69,7 +69,7 @@ func TestMissingPass(t *testing.T) {
 	var w Worker
 	essential := map[string]string{
 		"coloring_allocator_psum": "address_rotation_psum", "coloring_allocator_sb": "address_rotation_sb",
-		"coloring_allocator_dram": "hbm_usage", "build_fdeps": "post_sched", "legalize_mm_accumulation_groups": "codegen",
+		"coloring_allocator_dram": "address_rotation_dram", "build_fdeps": "post_sched", "legalize_mm_accumulation_groups": "codegen",
 		"alloc_queues": "lower_sync", "lower_act": "codegen", "lower_sync": "codegen",
 	}
 	for i, n := range plane2 {

@@ -9,6 +9,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/ir/tile"
 	"github.com/rosmar-compiler/rosmar/memalloc"
+	"github.com/rosmar-compiler/rosmar/memalloc/rotate"
 	"github.com/rosmar-compiler/rosmar/regalloc"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	NumSemaphores   int // ring length of a queue set
 	AllreduceMiB    int // DRAM for operands of collectives; 0 is DefaultAllreduceMiB, -1 what they add up to
 	Watchdog        time.Duration
+
+	DRAMRotationGiB int // window of DRAM rotation; 0 is the default, 8, -1 no more than is in use
 
 	// Gates of the level's list.
 	NoDRAMAllocation bool // without coloring_allocator_dram
@@ -75,7 +78,8 @@ func NewOptions() Options {
 	return Options{
 		Target: DefaultTarget, OptLevel: -1, MaxInstructions: DefaultMaxInstructions, NumSemaphores: DefaultNumSemaphores,
 		Watchdog: DefaultWatchdog, Compressed: true, TileLevel: DefaultTileLevel, AllreduceMiB: DefaultAllreduceMiB,
-		Alloc: newAllocation(),
+		DRAMRotationGiB: rotate.DefaultWindowGiB,
+		Alloc:           newAllocation(),
 	}
 }
 
@@ -131,6 +135,9 @@ func (o *Options) resolve(own *target.Generation) (*target.Generation, []string,
 	}
 	if o.NumSemaphores < 1 || o.NumSemaphores > 16 {
 		return nil, nil, target.Errorf(target.User, "--num-semaphores-per-queue %d: a queue set's ring has 1 to 16", o.NumSemaphores)
+	}
+	if o.DRAMRotationGiB < -1 || o.DRAMRotationGiB > rotate.DefaultWindowGiB {
+		return nil, nil, target.Errorf(target.User, "--dram-rotation-size %d: -1, or GiB up to %d, beyond which the runtime can object", o.DRAMRotationGiB, rotate.DefaultWindowGiB)
 	}
 	if o.AllreduceMiB < -1 || int64(o.AllreduceMiB)<<20 > g.HBMBytes() {
 		return nil, nil, target.Errorf(target.User, "--allreduce-buffer-size %d: -1, or MiB up to the window of %s, %d GiB", o.AllreduceMiB, g.Name, g.HBMGiB)

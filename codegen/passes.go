@@ -25,6 +25,7 @@ type Pass struct {
 
 // registry is every pass that exists, by name in order.
 var registry = []Pass{
+	{"address_rotation_dram", true, rotateDRAM, "spread DRAM tensors that go from block to block over a window"},
 	{"address_rotation_psum", true, rotatePSUM, "spread PSUM tensors over the banks, the longest idle one first"},
 	{"address_rotation_sb", true, rotateSB, "spread SBUF tensors over the bytes, the longest idle ones first"},
 	{"alloc_queues", true, assignQueues, "give each DMA its trigger engine, its queue set and its ring of semaphores"},

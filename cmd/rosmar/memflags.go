@@ -12,6 +12,7 @@ func memoryFlags(cmd *cobra.Command, o *codegen.Options) {
 	fs.IntVar(&o.AllreduceMiB, "allreduce-buffer-size", o.AllreduceMiB, "`MiB` of DRAM for operands of collectives; -1 is what they add up to")
 	fs.BoolVar(&o.NoDRAMAllocation, "disable-dram-allocation", false, "leave coloring_allocator_dram out of the level's list: the program has its addresses")
 	fs.BoolVar(&o.NoDRAMRotation, "disable-dram-rotation", false, "leave address_rotation_dram out of the level's list")
+	fs.IntVar(&o.DRAMRotationGiB, "dram-rotation-size", o.DRAMRotationGiB, "`GiB` of DRAM over which address_rotation_dram may spread, up to 8; -1 is what is in use")
 	fs.BoolVar(&o.NoHBMCheck, "disable-hbm-usage-check", false, "warn of programs that need more HBM than there is, and go on")
 	a := &o.Memory
 	fs.StringSliceVar(&a.After, "memory-analysis-after", nil, "report what is in the memories behind these passes, `a,b`, on standard error or in --dump-dir")

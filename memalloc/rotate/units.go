@@ -18,6 +18,8 @@ type Workspace struct {
 	at    []place  // SB, by unit
 	words []uint64 // occupancy of SB over one unit's life, a bit a granule
 
+	dram recurring
+
 	mask  []uint64 // PSUM, by unit: its banks
 	block []uint8  // PSUM, by unit: banks of one block
 	idle  [64]ssa.Point
@@ -25,8 +27,9 @@ type Workspace struct {
 
 // Stats is what one rotation did.
 type Stats struct {
-	Units int // placements, obstacles included
-	Moved int // those of them that got another place
+	Units int   // placements, obstacles included
+	Moved int   // those of them that got another place
+	High  int64 // DRAM: end of the highest placement
 }
 
 // begin finds the units of a space in order of first definition and which of them must stay.
