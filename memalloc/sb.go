@@ -244,6 +244,8 @@ func (ws *Workspace) sbCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, use sbUse, 
 	n := int64(use.reads)
 	if _, ok := ws.remat(m, u); !ok {
 		n += int64(use.writes)
+	} else if opt.DMALevel == DMAAggressive {
+		n += int64(use.reads)
 	}
 	n *= dramCost(m.Gen, l, m.Sets.At(u.Set).Dtype.Size())
 	if use.points == int(u.End-u.Start) && !ws.partial(m, u, l) {

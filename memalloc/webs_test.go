@@ -167,3 +167,50 @@ func TestSplitModel(t *testing.T) {
 		t.Errorf("%d values laid into the location of another, %d split off again", merged, mt.Split)
 	}
 }
+
+// What is written at the end of a turn and read at the start of the next is one value, though the write stands behind all reads.
+func TestWebsOfLoops(t *testing.T) {
+	p := &program{}
+	m := &p.m
+	m.Gen = generation(t, 30)
+	var b ir.Builder
+	b.NewFunc(m, "main", "Block1")
+	p.f = b.Func
+	var tiles [3]value
+	for k := range tiles {
+		tiles[k] = value{parts: 32, words: 8, loc: b.SB(m.Names.Intern("t"+string(rune('a'+k))), target.Float32, 32, 8)}
+	}
+	x, y, carried := tiles[0], tiles[1], tiles[2]
+	rows := []ir.Pair{{Step: 8, Num: 32}, {Step: 1, Num: 8}}
+	in := b.DRAM(m.Names.Intern("in"), ir.KindExternalInput, target.Float32, 32, 8)
+	out := b.DRAM(m.Names.Intern("out"), ir.KindExternalOutput, target.Float32, 32, 8)
+	for _, v := range tiles {
+		b.Emit(ir.OpLoad, target.EngineSP, []ir.Arg{b.Mem(in, target.Float32, 0, rows...)}, []ir.Arg{whole(&b, v)})
+	}
+	loop := b.Emit(ir.OpLoop, target.EngineUnassigned, nil, nil)
+	b.Emit(ir.OpSave, target.EngineAct, []ir.Arg{whole(&b, y)}, []ir.Arg{b.Mem(out, target.Float32, 0, rows...)})
+	b.Close()
+	add := func(blk ir.Block, p, q, to value) ir.Inst {
+		return m.NewInst(blk, ir.OpTensorTensor, target.EngineDVE, []ir.Arg{whole(&b, p), whole(&b, q)}, []ir.Arg{whole(&b, to)}, ir.Int(ir.KeyOp, int64(target.AluAdd)))
+	}
+	body := m.Blocks.Add(ir.BlockRow{Name: m.Names.Intern("body"), Func: p.f, Parent: loop})
+	order := []ir.Inst{add(body, carried, y, y), add(body, x, y, carried)}
+	m.Blocks.At(body).Order = m.Order.AddSlice(order)
+	axis := m.Axes.Add(ir.AxisRow{Name: m.Names.Intern("i"), Hi: 3, Step: 1})
+	m.Regions.Set(loop, ir.RegionRow{Axis: axis, Blocks: m.BlockList.Add(body)})
+	before, err := simulate(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, mt, err := WithLoop(m, p.f, new(Workspace), Options{})
+	if err != nil || mt.Split != 0 {
+		t.Fatalf("%d split off, error %v", mt.Split, err)
+	}
+	after, err := simulate(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(before, after) {
+		t.Error("the placed loop computes something else")
+	}
+}
