@@ -21,6 +21,7 @@ type orderer struct {
 	load []int64 // by buffer
 	rank []uint32
 	work int64
+	wide bool // some area may need more than 64 bits
 	sort *sorter
 
 	scratchMax []int64
@@ -36,7 +37,9 @@ func (o *orderer) prepare(m *model) {
 		most[k] = max(most[2*k], most[2*k+1])
 	}
 	o.load = slices.Grow(o.load[:0], m.n)
+	length, size := int64(0), int64(0)
 	for u := range m.n {
+		length, size = max(length, m.length[u]), max(size, m.size[u])
 		load := int64(0)
 		for a, b := int(m.lo[u])+s, int(m.hi[u])+s; a < b; a, b = a>>1, b>>1 {
 			if a&1 == 1 {
@@ -50,6 +53,8 @@ func (o *orderer) prepare(m *model) {
 		}
 		o.load = append(o.load, load)
 	}
+	high, _ := bits.Mul64(uint64(length), uint64(size))
+	o.wide = high > 0
 	o.rank = slices.Grow(o.rank[:0], m.n)[:m.n]
 }
 
@@ -68,12 +73,14 @@ func (o *orderer) by(m *model, keys ...key) {
 			o.sort.by(func(u uint32) uint64 { return ^uint64(m.length[u]) })
 		case bySize:
 			o.sort.by(func(u uint32) uint64 { return ^uint64(m.size[u]) })
-		case byArea: // may need 128 bits
+		case byArea:
 			o.sort.by(func(u uint32) uint64 { return ^(uint64(m.length[u]) * uint64(m.size[u])) })
-			o.sort.by(func(u uint32) uint64 {
-				high, _ := bits.Mul64(uint64(m.length[u]), uint64(m.size[u]))
-				return ^high
-			})
+			if o.wide {
+				o.sort.by(func(u uint32) uint64 {
+					high, _ := bits.Mul64(uint64(m.length[u]), uint64(m.size[u]))
+					return ^high
+				})
+			}
 		}
 	}
 	o.setRank()
