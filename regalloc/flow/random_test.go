@@ -146,14 +146,14 @@ func TestNextUses(t *testing.T) {
 			blk := &f.Blocks[b]
 			first := int(blk.Insts.From)
 			for row := blk.Params.From; row < blk.Params.To; row++ {
-				hold("parameter", k.ranges.Next[row], first, d[first][f.Ops[row]])
+				hold("parameter", k.ranges.Rows[row].Next, first, d[first][f.Ops[row]])
 			}
 			for x, v := range k.live.In(b) {
-				hold("live in", k.ranges.InNext[k.live.Row(b)+uint32(x)], 0, d[first][v])
+				hold("live in", k.ranges.In[k.live.Row(b)+uint32(x)].Next, 0, d[first][v])
 			}
 			for i := first; i < int(blk.Insts.To); i++ {
 				for row := f.Insts[i].Uses.From; row < f.Insts[i].To; row++ {
-					hold("operand", k.ranges.Next[row], i+1, after(int(b), i, int(f.Ops[row])))
+					hold("operand", k.ranges.Rows[row].Next, i+1, after(int(b), i, int(f.Ops[row])))
 				}
 			}
 		}

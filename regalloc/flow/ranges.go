@@ -2,154 +2,126 @@ package flow
 
 import "github.com/rosmar-compiler/rosmar/arena"
 
-// Ranges says of every value how long it lives in each block and how far its next use in a register is. Positions are numbers of instructions.
-// Blocks that control never reaches have no ranges. A second Build of the same size allocates nothing.
-type Ranges struct {
-	// Next has one entry for each row of Func.Ops: the position of the value's next use in a register after that row's
-	// instruction, for a parameter from the head of its block on. Beyond the end of the block positions count on as distances do. Or it is
-	// Unread or Dead. The argument of an edge has no entry.
-	Next []uint32
-	// End is by value: the position of its last use in the block that defines it, LiveOut if it lives on, 0 if it has no use.
-	End []uint32
-	// InNext and InEnd are aligned with the lists of Live: the distance of the next use from the head of the block, or Unread, and the
-	// position of the last use in the block, or LiveOut.
-	InNext, InEnd []uint32
-
-	// Weight and InWeight are aligned with Next and InNext: how many loads it takes, in units of LoadWeight, to have the value where it is
-	// wanted if it is not in a register at this point. Where ways meet, each has its part of a load behind; of what lies behind a call half counts,
-	// and nothing for a class that no register saves across calls: it would be lost there again.
-	Weight, InWeight []uint32
-
-	first []uint32           // aligned likewise: distance of the first use within the block, Unread if it has none in a register
-	at    []uint32           // by row of a parameter: its distance from the head of the block
-	cur   []uint32           // by value
-	last  []uint32           // by value
-	w     []uint32           // by value
-	since []uint32           // by value: calls of the block, counted from its end, behind which w holds
-	calls []uint32           // by block
-	half  [NumClasses]uint32 // by class: the shift of a weight for each call
+// Ahead says what lies ahead of a value at a point. 8 bytes.
+type Ahead struct {
+	// Next is the position of the next use that wants a register, as an instruction number of the block at hand, or beyond its end as the
+	// number that the instruction would have if the way there went on in a line; or Unread or Dead.
+	Next uint32
+	// Weight is how many loads it takes, in units of LoadWeight, to have the value in a register where it is wanted if it is in none here. Where
+	// ways meet, each has its part of a load behind. Of what lies behind a call half counts, and nothing for a class of which no register survives
+	// calls: the value would be lost there again.
+	Weight uint32
 }
 
-// LoadWeight is the weight of one load.
-const LoadWeight = 16
-
 const (
-	Dead     = ^uint32(0)     // no use ahead
-	Unread   = ^uint32(0) - 1 // live, but nothing ahead wants it in a register
-	LiveOut  = ^uint32(0)     // live beyond the block
+	Dead    = ^uint32(0)     // no use ahead
+	Unread  = ^uint32(0) - 1 // live, but nothing ahead wants it in a register
+	LiveOut = ^uint32(0)     // live beyond the block
+
+	LoadWeight = 16 // the weight of one load
+
 	farthest = 1 << 30
 	heaviest = 1 << 20
 )
 
-// Build finds the ranges of f. A use behind the exit of a loop is farther by exit for each loop that is left. Distances are found in so
-// many walks over the blocks: with n walks they are right for uses that lie behind fewer than n back edges, else too long.
-func (r *Ranges) Build(f *Func, o *Loops, l *Live, regs *File, exit uint32, walks int) {
+// Ranges says of every value how long it lives in each block and what is ahead of it. Blocks that control never reaches have no ranges.
+// A second Build of the same size allocates nothing.
+type Ranges struct {
+	Rows  []Ahead  // by row of Func.Ops: after the instruction, for a parameter at the head of its block; not for arguments of edges
+	End   []uint32 // by value: position of its last use in the block that defines it, LiveOut if it lives on, 0 if it has no use
+	In    []Ahead  // by row of Live: at the head of the block, Next counted from there
+	InEnd []uint32 // by row of Live: what End is for the defining block
+
+	vals  []ahead
+	stale []bool             // by block: what is ahead of its end has changed
+	half  [NumClasses]uint32 // by class: the shift of a weight for each call
+}
+
+// ahead is what the walk through a block knows of a value. 16 bytes.
+type ahead struct {
+	next   uint32
+	weight uint32
+	calls  uint32 // of the block that lie behind the point that next and weight are for
+	last   uint32 // position of the last use
+}
+
+// Build finds the ranges of f. A use behind the exit of a loop is farther by exit for each loop that is left. The blocks are walked
+// against their order in at most so many rounds, each through those for which the one before changed what is ahead: what lies behind more back edges
+// than that seems farther away and lighter than it is.
+func (r *Ranges) Build(f *Func, o *Loops, l *Live, regs *File, exit uint32, rounds int) {
 	for c := range r.half {
 		if r.half[c] = 1; regs.Saved[c] == 0 {
 			r.half[c] = 31
 		}
 	}
-	r.Weight, r.InWeight = arena.Resized(r.Weight, len(f.Ops)), arena.Zeroed(r.InWeight, len(l.vals))
-	r.w, r.since = arena.Zeroed(r.w, f.Values()), arena.Zeroed(r.since, f.Values())
-	r.calls = arena.Resized(r.calls, len(f.Blocks))
-	r.Next, r.at = arena.Resized(r.Next, len(f.Ops)), arena.Resized(r.at, len(f.Ops))
-	r.End = arena.Resized(r.End, f.Values())
-	clear(r.End)
-	r.InNext, r.InEnd = arena.Resized(r.InNext, len(l.vals)), arena.Resized(r.InEnd, len(l.vals))
-	r.first = arena.Resized(r.first, len(l.vals))
-	r.cur, r.last = arena.Resized(r.cur, f.Values()), arena.Resized(r.last, f.Values())
-	for v := range r.cur {
-		r.cur[v] = Dead
+	r.Rows, r.End = arena.Resized(r.Rows, len(f.Ops)), arena.Zeroed(r.End, f.Values())
+	r.In, r.InEnd = arena.Resized(r.In, l.Rows()), arena.Resized(r.InEnd, l.Rows())
+	for k := range r.In {
+		r.In[k] = Ahead{Unread, 0}
 	}
-	clear(r.last)
-	for _, b := range o.Order {
-		r.within(f, l, b)
+	for b := range f.Blocks {
+		for row := f.Blocks[b].Params.From; row < f.Blocks[b].Params.To; row++ {
+			r.Rows[row] = Ahead{Unread, 0}
+		}
 	}
-	for again := true; again && walks > 0; walks-- {
+	r.vals = arena.Resized(r.vals, f.Values())
+	for v := range r.vals {
+		r.vals[v].next = Dead
+	}
+	r.stale = arena.Resized(r.stale, len(f.Blocks))
+	for b := range r.stale {
+		r.stale[b] = true
+	}
+	for again := true; again && rounds > 0; rounds-- {
 		again = false
-		for i := len(o.Order) - 1; i >= 0; i-- {
-			if r.through(f, o, l, o.Order[i], exit) {
-				again = true
+		for k := len(o.Order) - 1; k >= 0; k-- {
+			b := o.Order[k]
+			if !r.stale[b] {
+				continue
+			}
+			r.stale[b] = false
+			r.behind(f, o, l, b, exit)
+			if !r.walk(f, l, b) {
+				continue
+			}
+			p := f.Blocks[b].Preds
+			for _, e := range f.Preds[p.From:p.To] {
+				from := f.Edges[e].From
+				r.stale[from] = true
+				again = again || o.Rank[from] >= uint32(k) && o.Rank[from] != NoBlock
 			}
 		}
 	}
-	for _, b := range o.Order {
-		r.rows(f, o, l, b, exit)
-	}
 }
 
-// within finds what a block says of its values by itself.
-func (r *Ranges) within(f *Func, l *Live, b uint32) {
-	blk := &f.Blocks[b]
-	for e := blk.Succs.From; e < blk.Succs.To; e++ {
-		for _, v := range l.In(f.Edges[e].To) {
-			r.last[v] = LiveOut
-		}
-		for _, v := range f.Of(f.Edges[e].Args) {
-			r.last[v] = max(r.last[v], blk.Insts.To-1)
-		}
-	}
-	calls := uint32(0)
-	for i := blk.Insts.To; i > blk.Insts.From; {
-		i--
-		in := &f.Insts[i]
-		if in.Kind == Call {
-			calls++
-		}
-		for _, v := range f.Of(in.Defs()) {
-			r.End[v], r.last[v], r.cur[v] = r.last[v], 0, Dead
-		}
-		hard := in.Kind == Op || in.Kind == Branch
-		for _, v := range f.Of(in.Uses) {
-			r.last[v] = max(r.last[v], i)
-			if hard {
-				r.cur[v], r.since[v] = i-blk.Insts.From, calls
-			}
-		}
-	}
-	for row := blk.Params.From; row < blk.Params.To; row++ {
-		v := f.Ops[row]
-		r.End[v], r.at[row] = r.last[v], r.cur[v]
-		if r.at[row] == Dead && r.last[v] > 0 {
-			r.at[row] = Unread
-		}
-		r.Weight[row] = 0
-		if r.cur[v] < Unread {
-			r.Weight[row] = LoadWeight >> min(31, (calls-r.since[v])*r.half[f.Class[v]])
-		}
-		r.last[v], r.cur[v], r.since[v] = 0, Dead, 0
-	}
-	r.calls[b] = calls
-	for k, v := range l.In(b) {
-		x := l.off[b] + uint32(k)
-		r.InEnd[x], r.first[x] = r.last[v], min(r.cur[v], Unread)
-		r.InNext[x] = r.first[x]
-		if r.first[x] < Unread {
-			r.InWeight[x] = LoadWeight >> min(31, (calls-r.since[v])*r.half[f.Class[v]])
-		}
-		r.last[v], r.cur[v], r.since[v] = 0, Dead, 0
-	}
-}
-
-// ahead sets cur for the end of b, which counts as position end.
-func (r *Ranges) ahead(f *Func, o *Loops, l *Live, b, end, exit uint32) {
+// behind sets what is ahead of the end of b.
+func (r *Ranges) behind(f *Func, o *Loops, l *Live, b, exit uint32) {
 	blk := &f.Blocks[b]
 	for e := blk.Succs.From; e < blk.Succs.To; e++ {
 		edge := &f.Edges[e]
-		far := end
+		to := &f.Blocks[edge.To]
+		far := blk.Insts.To
 		if o.Depth[b] > o.Depth[edge.To] {
 			far += exit * (o.Depth[b] - o.Depth[edge.To])
 		}
-		base := l.off[edge.To]
-		ways := uint32(f.Blocks[edge.To].Preds.Len())
+		ways := uint32(to.Preds.Len())
+		row := l.off[edge.To]
 		for k, v := range l.In(edge.To) {
-			r.cur[v] = min(r.cur[v], beyond(r.InNext[base+uint32(k)], far))
-			r.w[v] += r.InWeight[base+uint32(k)] / ways
+			x := r.wanted(v)
+			in := r.In[row+uint32(k)]
+			x.last = LiveOut
+			x.next = min(x.next, beyond(in.Next, far))
+			x.weight = min(x.weight+in.Weight/ways, heaviest)
 		}
-		params := f.Blocks[edge.To].Params.From
 		for k, v := range f.Of(edge.Args) {
-			r.cur[v] = min(r.cur[v], beyond(r.at[params+uint32(k)], far))
-			r.w[v] += r.Weight[params+uint32(k)] / ways
+			x := r.wanted(v)
+			in := r.Rows[to.Params.From+uint32(k)]
+			if in.Next < Unread {
+				in.Next -= to.Insts.From
+			}
+			x.last = max(x.last, blk.Insts.To-1)
+			x.next = min(x.next, beyond(in.Next, far))
+			x.weight = min(x.weight+in.Weight/ways, heaviest)
 		}
 	}
 }
@@ -161,92 +133,84 @@ func beyond(at, far uint32) uint32 {
 	return min(at+far, farthest)
 }
 
-// through brings distances from the successors of b to its head and reports a change.
-func (r *Ranges) through(f *Func, o *Loops, l *Live, b, exit uint32) (changed bool) {
-	blk := &f.Blocks[b]
-	n := uint32(blk.Insts.Len())
-	r.ahead(f, o, l, b, n, exit)
-	base := l.off[b]
-	for k, v := range l.In(b) {
-		x := base + uint32(k)
-		if r.first[x] != Unread {
-			continue
-		}
-		if r.cur[v] < r.InNext[x] {
-			r.InNext[x], changed = r.cur[v], true
-		}
-		if w := min(r.w[v]>>min(31, r.calls[b]*r.half[f.Class[v]]), heaviest); w != r.InWeight[x] {
-			r.InWeight[x], changed = w, true
-		}
+// wanted makes v live.
+func (r *Ranges) wanted(v Value) *ahead {
+	x := &r.vals[v]
+	if x.next == Dead {
+		*x = ahead{next: Unread}
 	}
-	for row := blk.Params.From; row < blk.Params.To; row++ {
-		v := f.Ops[row]
-		if r.at[row] < n {
-			continue
-		}
-		if r.cur[v] < r.at[row] {
-			r.at[row], changed = r.cur[v], true
-		}
-		if w := min(r.w[v]>>min(31, r.calls[b]*r.half[f.Class[v]]), heaviest); w != r.Weight[row] {
-			r.Weight[row], changed = w, true
-		}
-	}
-	for e := blk.Succs.From; e < blk.Succs.To; e++ {
-		for _, v := range l.In(f.Edges[e].To) {
-			r.cur[v], r.w[v] = Dead, 0
-		}
-		for _, v := range f.Of(f.Edges[e].Args) {
-			r.cur[v], r.w[v] = Dead, 0
-		}
-	}
-	return changed
+	return x
 }
 
-// rows writes Next for the rows of a block.
-func (r *Ranges) rows(f *Func, o *Loops, l *Live, b, exit uint32) {
+// walk goes through b against its order and reports whether what is ahead of its head has changed.
+func (r *Ranges) walk(f *Func, l *Live, b uint32) (changed bool) {
 	blk := &f.Blocks[b]
-	r.ahead(f, o, l, b, blk.Insts.To, exit)
 	calls := uint32(0)
 	for i := blk.Insts.To; i > blk.Insts.From; {
 		i--
 		in := &f.Insts[i]
 		for row := in.Uses.To; row < in.To; row++ {
-			v := f.Ops[row]
-			r.Next[row], r.Weight[row] = r.cur[v], r.weight(f, v, calls)
-			r.cur[v], r.w[v], r.since[v] = Dead, 0, 0
+			r.Rows[row] = r.define(f, f.Ops[row], calls)
 		}
 		for row := in.Uses.From; row < in.Uses.To; row++ {
 			v := f.Ops[row]
-			r.Next[row], r.Weight[row] = r.cur[v], r.weight(f, v, calls)
+			r.Rows[row] = r.vals[v].packed(calls, r.half[f.Class[v]])
 		}
 		if in.Kind == Call {
 			calls++
 		}
 		hard := in.Kind == Op || in.Kind == Branch
 		for _, v := range f.Of(in.Uses) {
+			x := &r.vals[v]
+			if x.next == Dead {
+				*x = ahead{next: Unread, last: i}
+			}
 			if hard {
-				r.cur[v], r.w[v], r.since[v] = i, LoadWeight, calls
-			} else if r.cur[v] == Dead {
-				r.cur[v] = Unread
+				x.next, x.weight, x.calls = i, LoadWeight, calls
 			}
 		}
 	}
 	for row := blk.Params.From; row < blk.Params.To; row++ {
-		v := f.Ops[row]
-		r.Next[row] = r.cur[v]
-		r.cur[v], r.w[v], r.since[v] = Dead, 0, 0
+		is := r.define(f, f.Ops[row], calls)
+		changed = changed || is != r.Rows[row]
+		r.Rows[row] = is
 	}
-	for _, v := range l.In(b) {
-		r.cur[v], r.w[v], r.since[v] = Dead, 0, 0
+	row := l.off[b]
+	for k, v := range l.In(b) {
+		x := &r.vals[v]
+		is := x.packed(calls, r.half[f.Class[v]])
+		if is.Next < Unread {
+			is.Next -= blk.Insts.From
+		}
+		if in := &r.In[row+uint32(k)]; is != *in {
+			*in, changed = is, true
+		}
+		r.InEnd[row+uint32(k)] = x.last
+		x.next = Dead
 	}
+	return changed
 }
 
-// weight is what v weighs behind an instruction that has so many calls of its block behind it.
-func (r *Ranges) weight(f *Func, v Value, calls uint32) uint32 {
-	return min(r.w[v]>>min(31, (calls-r.since[v])*r.half[f.Class[v]]), heaviest)
+// define ends the life of v, which is defined here.
+func (r *Ranges) define(f *Func, v Value, calls uint32) Ahead {
+	x := &r.vals[v]
+	if x.next == Dead {
+		return Ahead{Dead, 0}
+	}
+	is := x.packed(calls, r.half[f.Class[v]])
+	r.End[v], x.next = x.last, Dead
+	return is
+}
+
+// packed is what is ahead at a point that has so many calls of the block behind it.
+func (x *ahead) packed(calls, half uint32) Ahead {
+	if x.next == Dead {
+		return Ahead{Dead, 0}
+	}
+	return Ahead{x.next, x.weight >> min(31, (calls-x.calls)*half)}
 }
 
 // Bytes is the size of the storage, used or not.
 func (r *Ranges) Bytes() int {
-	return 4 * (cap(r.Next) + cap(r.End) + cap(r.InNext) + cap(r.InEnd) + cap(r.first) + cap(r.at) + cap(r.cur) + cap(r.last))
+	return 8*(cap(r.Rows)+cap(r.In)) + 4*(cap(r.End)+cap(r.InEnd)) + 16*cap(r.vals) + cap(r.stale)
 }

@@ -43,6 +43,9 @@ func (a *Allocator) emit(ans *flow.Answer) {
 func (a *Allocator) edge(e, at uint32, ans *flow.Answer) {
 	f, s, p := a.f, &a.spiller, &a.placer
 	edge := &f.Edges[e]
+	if a.inherits(edge.To) {
+		return
+	}
 	to := &f.Blocks[edge.To]
 	before := f.Blocks[edge.From].Succs.Len() == 1
 	exit := s.exitOf[edge.From]
@@ -61,19 +64,19 @@ func (a *Allocator) edge(e, at uint32, ans *flow.Answer) {
 		from, want := flow.NoPlace, flow.NoPlace
 		if p.reg[arg] != noReg {
 			from = flow.Reg(int(p.reg[arg]))
-		} else if s.mem[arg] {
+		} else if s.vals[arg].stored {
 			from = a.slots.of(a, arg)
 		}
 		if m := p.mark[param]; m > 0 && m-1 != noReg {
 			want = flow.Reg(int(m - 1))
-		} else if s.mem[param] {
+		} else if s.vals[param].stored {
 			want = a.slots.of(a, param)
 		}
 		p.mark[param] = 0
 		if want == flow.NoPlace {
 			continue // nobody reads it
 		}
-		inPlace := want.IsSlot() && s.mem[arg] && a.slots.of(a, arg) == want
+		inPlace := want.IsSlot() && s.vals[arg].stored && a.slots.of(a, arg) == want
 		stands := from
 		if before || inPlace {
 			stands = want

@@ -9,18 +9,22 @@ import (
 
 const noReg = 0xff
 
+// maxAvoid bounds the work of finding a register for a piece whose part has many others around it.
+const maxAvoid = 32
+
 // placer gives registers to what the spiller has in registers, walking the same way.
 type placer struct {
 	reg    []uint8 // by value: its register now
 	free   [flow.NumClasses]uint64
 	holder [flow.NumClasses][flow.MaxRegs]flow.Value
 	piece  uint32   // the next piece
-	web    []uint32 // by value in a register: its web
-	hint   []uint8  // by web: the register it had last
+	own    []uint32 // by value in a register: its piece
+	hint   []uint8  // by part: the register that it should have
 	kin    []uint8  // by family: likewise
 
-	entryReg []uint8 // aligned with spiller.entry
-	exitReg  []uint8 // aligned with spiller.exit
+	votes    []uint32 // by entry of a block: by how much its register leads
+	entryReg []uint8  // aligned with spiller.entry
+	exitReg  []uint8  // aligned with spiller.exit
 	moves    []flow.Move
 	movesOf  []span // by block, in moves
 	mark     []uint32
@@ -35,11 +39,9 @@ func (a *Allocator) place(ans *flow.Answer) {
 	for v := range p.reg {
 		p.reg[v], p.kin[v] = noReg, noReg
 	}
-	p.web, p.mark = arena.Resized(p.web, n), arena.Zeroed(p.mark, n)
-	p.hint = arena.Resized(p.hint, int(s.pieces))
-	for w := range p.hint {
-		p.hint[w] = noReg
-	}
+	p.own, p.mark = arena.Resized(p.own, n), arena.Zeroed(p.mark, n)
+	p.hint = arena.Resized(p.hint, len(s.valueOf))
+	copy(p.hint, a.colours.reg)
 	p.entryReg, p.exitReg = arena.Resized(p.entryReg, len(s.entry)), arena.Resized(p.exitReg, len(s.exit))
 	p.movesOf = arena.Zeroed(p.movesOf, len(f.Blocks))
 	p.moves, p.piece = p.moves[:0], 0
@@ -60,12 +62,24 @@ func (a *Allocator) head(b uint32) {
 		p.free[c] = a.regs.All(flow.Class(c))
 	}
 	of := s.entryOf[b]
+	if a.inherits(b) {
+		a.goOn(b)
+		return
+	}
+	p.votes = arena.Resized(p.votes, int(of.to-of.from))
+	later := uint32(0)
+	for _, e := range f.Preds[blk.Preds.From:blk.Preds.To] {
+		if a.loops.Rank[f.Edges[e].From] != flow.NoBlock && a.loops.Rank[f.Edges[e].From] >= a.loops.Rank[b] {
+			later++
+		}
+	}
 	for x := of.from; x < of.to; x++ {
-		p.entryReg[x] = noReg
 		r := s.entry[x]
-		p.web[r.value] = s.web(r.piece)
-		if !s.idle(p.web[r.value]) {
+		p.own[r.value] = r.piece
+		p.entryReg[x] = noReg
+		if a.webs.wanted[r.piece] {
 			p.mark[r.value] = x + 1
+			p.entryReg[x], p.votes[x-of.from] = p.hint[a.webs.part[r.piece]], later
 		}
 	}
 	p.piece += of.to - of.from
@@ -78,18 +92,25 @@ func (a *Allocator) head(b uint32) {
 		for k := x.from; k < x.to; k++ {
 			v := s.exit[k].value
 			p.reg[v] = p.exitReg[k]
-			if m := p.mark[v]; m > 0 && p.entryReg[m-1] == noReg {
-				p.take(f.Class[v], m-1, p.exitReg[k])
+			if m := p.mark[v]; m > 0 {
+				p.vote(m-1, of.from, p.exitReg[k])
 			}
 		}
 		for k, param := range f.Of(blk.Params) {
-			arg := f.Ops[edge.Args.From+uint32(k)]
-			if m := p.mark[param]; m > 0 && p.entryReg[m-1] == noReg && p.reg[arg] != noReg {
-				p.take(f.Class[arg], m-1, p.reg[arg])
+			if m := p.mark[param]; m > 0 {
+				p.vote(m-1, of.from, p.reg[f.Ops[edge.Args.From+uint32(k)]])
 			}
 		}
 		for k := x.from; k < x.to; k++ {
 			p.reg[s.exit[k].value] = noReg
+		}
+	}
+	for x := of.from; x < of.to; x++ {
+		r := p.entryReg[x]
+		if c := f.Class[s.entry[x].value]; r == noReg || p.free[c]>>r&1 == 0 {
+			p.entryReg[x] = noReg
+		} else {
+			p.free[c] &^= 1 << r
 		}
 	}
 	for x := of.from; x < of.to; x++ {
@@ -111,11 +132,41 @@ func (a *Allocator) head(b uint32) {
 	}
 }
 
-// take gives register r to entry x if both are free.
-func (p *placer) take(c flow.Class, x uint32, r uint8) {
-	if r != noReg && p.free[c]>>r&1 == 1 {
-		p.entryReg[x] = r
-		p.free[c] &^= 1 << r
+// goOn starts b with the registers of the block before.
+func (a *Allocator) goOn(b uint32) {
+	s, p := &a.spiller, &a.placer
+	exit := s.exitOf[a.before(b)]
+	for x := exit.from; x < exit.to; x++ {
+		p.reg[s.exit[x].value] = p.exitReg[x]
+	}
+	of := s.entryOf[b]
+	for x := of.from; x < of.to; x++ {
+		p.entryReg[x] = p.reg[s.entry[x].value]
+	}
+	for x := exit.from; x < exit.to; x++ {
+		p.reg[s.exit[x].value] = noReg
+	}
+	for x := of.from; x < of.to; x++ {
+		r := s.entry[x]
+		p.own[r.value] = r.piece
+		if p.entryReg[x] != noReg {
+			p.hold(a.f.Class[r.value], r.value, p.entryReg[x])
+		}
+	}
+}
+
+// vote counts where the ways into a block have entry x: the register of most of them is what is left (Boyer and Moore's majority).
+func (p *placer) vote(x, from uint32, r uint8) {
+	if r == noReg {
+		return
+	}
+	switch n := &p.votes[x-from]; {
+	case p.entryReg[x] == r:
+		*n++
+	case p.entryReg[x] == noReg || *n == 0:
+		p.entryReg[x], *n = r, 1
+	default:
+		*n--
 	}
 }
 
@@ -124,7 +175,6 @@ func (p *placer) hold(c flow.Class, v flow.Value, r uint8) {
 	p.reg[v] = r
 	p.holder[c][r] = v
 	p.free[c] &^= 1 << r
-	p.hint[p.web[v]] = r
 }
 
 func (p *placer) release(c flow.Class, v flow.Value) {
@@ -134,47 +184,44 @@ func (p *placer) release(c flow.Class, v flow.Value) {
 	}
 }
 
-// assign finds a free register for v.
+// assign finds a free register for v: that of its part, else of its family, else one that nobody wants while v is there.
 func (a *Allocator) assign(v flow.Value) uint8 {
 	p := &a.placer
-	c, w := a.f.Class[v], p.web[v]
-	kin := a.families.Of(v)
-	good := p.free[c]
-	destroyed := a.regs.Destroyed(c)
-	if a.spiller.flags[w]&crosses != 0 {
-		destroyed = ^destroyed
-	}
-	if x := good & destroyed; x != 0 {
-		good = x
-	}
-	r := uint8(bits.TrailingZeros64(good))
-	for _, h := range [2]uint8{p.hint[w], p.kin[kin]} {
-		if h != noReg && p.free[c]>>h&1 == 1 {
-			r = h
-			break
+	c, piece := a.f.Class[v], p.own[v]
+	free, flags := p.free[c], a.spiller.flags[piece]
+	r := uint8(noReg)
+	if flags&local == 0 {
+		r = p.hint[a.webs.part[piece]]
+		flags = a.spiller.flags[a.webs.part[piece]]
+		if r == noReg || free>>r&1 == 0 {
+			r = p.kin[a.families.Of(v)]
 		}
+	}
+	if r == noReg || free>>r&1 == 0 {
+		most := len(a.colours.meet.list) // of a local piece, once
+		if flags&local == 0 {
+			most = maxAvoid
+		}
+		if x := free &^ a.colours.avoid(a.webs.part[piece], most); x != 0 {
+			free = x
+		}
+		better := a.regs.Destroyed(c)
+		if flags&(crosses|reaches) != 0 {
+			better = ^better
+		}
+		if x := free & better; x != 0 {
+			free = x
+		}
+		r = uint8(bits.TrailingZeros64(free))
 	}
 	p.hold(c, v, r)
-	p.kin[kin] = r
-	return r
-}
-
-// storesAtHead reports that the parameter v, in a register, must be stored: not all arguments are in the slot that it shares with them.
-func (a *Allocator) storesAtHead(b uint32, k uint32) bool {
-	f, s := a.f, &a.spiller
-	blk := &f.Blocks[b]
-	v := f.Ops[blk.Params.From+k]
-	if !s.mem[v] {
-		return false
-	}
-	kin := a.families.Of(v)
-	for _, e := range f.Preds[blk.Preds.From:blk.Preds.To] {
-		arg := f.Ops[f.Edges[e].Args.From+k]
-		if a.loops.Rank[f.Edges[e].From] != flow.NoBlock && (!s.mem[arg] || a.families.Of(arg) != kin) {
-			return true
+	if flags&local == 0 {
+		p.kin[a.families.Of(v)] = r
+		if h := &p.hint[a.webs.part[piece]]; *h == noReg {
+			*h = r
 		}
 	}
-	return false
+	return r
 }
 
 // body gives places to the operands of the instructions of b.
@@ -182,18 +229,18 @@ func (a *Allocator) body(b uint32, ans *flow.Answer) {
 	f, s, p := a.f, &a.spiller, &a.placer
 	blk := &f.Blocks[b]
 	events := s.events[s.eventOf[b].from:s.eventOf[b].to]
-	next := a.ranges.Next
+	ahead, wanted := a.ranges.Rows, a.webs.wanted
 	for i := blk.Insts.From; i < blk.Insts.To; i++ {
 		in := &f.Insts[i]
-		for len(events) > 0 && events[0].at == i && events[0].what&3 != retire {
+		for len(events) > 0 && events[0].at == i && events[0].what&3 < retire {
 			v := events[0].what >> 2
 			c := f.Class[v]
 			if events[0].what&3 == evict {
 				p.release(c, v)
 			} else {
-				p.web[v] = s.web(p.piece)
+				p.own[v] = p.piece
 				p.piece++
-				if !s.idle(p.web[v]) {
+				if wanted[p.own[v]] {
 					r := a.assign(v)
 					p.moves = append(p.moves, flow.Move{At: i, Class: c, From: a.slots.of(a, v), To: flow.Reg(int(r))})
 				}
@@ -215,33 +262,35 @@ func (a *Allocator) body(b uint32, ans *flow.Answer) {
 			}
 		}
 		for row := in.Uses.From; row < in.Uses.To; row++ {
-			if next[row] == flow.Dead {
+			if ahead[row].Next == flow.Dead {
 				p.release(f.Class[f.Ops[row]], f.Ops[row])
 			}
 		}
 		for _, e := range events[:leaving] {
-			p.release(f.Class[e.what>>2], e.what>>2)
+			if e.what&3 == retire || !wanted[p.own[e.what>>2]] {
+				p.release(f.Class[e.what>>2], e.what>>2)
+			}
 		}
 		events = events[leaving:]
 		for row := in.Uses.To; row < in.To; row++ {
 			v := f.Ops[row]
-			if next[row] == flow.Dead && in.Kind == flow.Args {
+			if ahead[row].Next == flow.Dead && in.Kind == flow.Args {
 				continue
 			}
-			p.web[v] = s.web(p.piece)
+			p.own[v] = p.piece
 			p.piece++
-			if s.idle(p.web[v]) && in.Kind != flow.Op {
+			if !wanted[p.own[v]] && in.Kind != flow.Op {
 				ans.Place[row] = a.slots.of(a, v)
 				continue
 			}
 			r := flow.Reg(int(a.assign(v)))
 			ans.Place[row] = r
-			if s.mem[v] {
+			if s.vals[v].stored {
 				p.moves = append(p.moves, flow.Move{At: i + 1, Class: f.Class[v], From: r, To: a.slots.of(a, v)})
 			}
 		}
 		for row := in.Uses.To; row < in.To; row++ {
-			if v := f.Ops[row]; next[row] == flow.Dead || s.idle(p.web[v]) {
+			if v := f.Ops[row]; ahead[row].Next == flow.Dead || !wanted[p.own[v]] {
 				p.release(f.Class[v], v)
 			}
 		}
@@ -252,12 +301,19 @@ func (a *Allocator) body(b uint32, ans *flow.Answer) {
 func (a *Allocator) saveAcross(in *flow.Inst, i uint32, leaving []event, ans *flow.Answer) {
 	f, s, p := a.f, &a.spiller, &a.placer
 	for row := in.Uses.From; row < in.Uses.To; row++ {
-		if a.ranges.Next[row] == flow.Dead {
+		if a.ranges.Rows[row].Next == flow.Dead {
 			p.mark[f.Ops[row]] = 1
 		}
 	}
 	for _, e := range leaving {
-		p.mark[e.what>>2] = 1
+		if v := e.what >> 2; e.what&3 == retire {
+			p.mark[v] = 1
+		} else {
+			p.own[v] = p.piece
+			if p.piece++; !a.webs.wanted[p.own[v]] {
+				p.mark[v] = 1
+			}
+		}
 	}
 	for c := range flow.Class(flow.NumClasses) {
 		destroyed := a.regs.Destroyed(c)
@@ -273,6 +329,9 @@ func (a *Allocator) saveAcross(in *flow.Inst, i uint32, leaving []event, ans *fl
 			moved = true
 			if x := p.free[c] & saved; x != 0 {
 				to := uint8(bits.TrailingZeros64(x))
+				if h := p.hint[a.webs.part[p.own[v]]]; h != noReg && x>>h&1 == 1 {
+					to = h
+				}
 				p.release(c, v)
 				p.hold(c, v, to)
 				a.parallel.Add(c, flow.Reg(int(from)), flow.Reg(int(to)))
@@ -282,8 +341,8 @@ func (a *Allocator) saveAcross(in *flow.Inst, i uint32, leaving []event, ans *fl
 			to := from
 			for x := saved; x != 0; x &= x - 1 {
 				r := uint8(bits.TrailingZeros64(x))
-				if w := p.holder[c][r]; p.mark[w] == 1 && (to == from || s.mem[w]) {
-					if to = r; s.mem[w] {
+				if w := p.holder[c][r]; p.mark[w] == 1 && (to == from || s.vals[w].stored) {
+					if to = r; s.vals[w].stored {
 						break
 					}
 				}
@@ -293,7 +352,10 @@ func (a *Allocator) saveAcross(in *flow.Inst, i uint32, leaving []event, ans *fl
 			p.release(c, w)
 			p.hold(c, v, to)
 			a.parallel.Add(c, flow.Reg(int(from)), flow.Reg(int(to)))
-			if !s.mem[w] {
+			if !s.vals[w].stored {
+				if x := p.free[c] & destroyed &^ (1 << from) & free[c]; x != 0 {
+					from = uint8(bits.TrailingZeros64(x))
+				}
 				p.hold(c, w, from)
 				a.parallel.Add(c, flow.Reg(int(to)), flow.Reg(int(from)))
 			}

@@ -24,7 +24,7 @@ func (s *slots) of(a *Allocator, v flow.Value) flow.Place {
 
 // assignSlots packs the families that are stored, each live from its first position to its last, and returns the number of slots.
 func (a *Allocator) assignSlots() int {
-	f, s, mem := a.f, &a.slots, a.spiller.mem
+	f, s, vals := a.f, &a.slots, a.spiller.vals
 	n := f.Values()
 	s.slot, s.from, s.to = arena.Resized(s.slot, n), arena.Resized(s.from, n), arena.Resized(s.to, n)
 	for v := range s.from {
@@ -32,6 +32,9 @@ func (a *Allocator) assignSlots() int {
 	}
 	s.start = arena.Resized(s.start, len(f.Blocks))
 	s.list = s.list[:0]
+	if !a.webs.stores {
+		return 0
+	}
 	at := uint32(0)
 	for _, b := range a.loops.Order {
 		blk := &f.Blocks[b]
@@ -39,18 +42,18 @@ func (a *Allocator) assignSlots() int {
 		end := at + uint32(blk.Insts.Len())
 		base := a.live.Row(b)
 		for k, v := range a.live.In(b) {
-			if mem[v] {
+			if vals[v].stored {
 				s.cover(a, v, at, end, blk, a.ranges.InEnd[base+uint32(k)])
 			}
 		}
 		for _, v := range f.Of(blk.Params) {
-			if mem[v] {
+			if vals[v].stored {
 				s.cover(a, v, at, end, blk, a.ranges.End[v])
 			}
 		}
 		for i := blk.Insts.From; i < blk.Insts.To; i++ {
 			for _, v := range f.Of(f.Insts[i].Defs()) {
-				if mem[v] {
+				if vals[v].stored {
 					s.cover(a, v, at+i-blk.Insts.From, end, blk, a.ranges.End[v])
 				}
 			}
