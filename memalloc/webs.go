@@ -34,8 +34,7 @@ type def struct {
 	gone   int64 // bytes of its rectangle that later definitions cover, none counted twice
 }
 
-// begin starts a call. In flattened loops nothing is split: what a read finds may stand behind it, in the turn before.
-func (w *webs) begin(straight bool) { w.open, w.rewritten = straight, w.rewritten[:0] }
+func (w *webs) begin() { w.open, w.rewritten = true, w.rewritten[:0] }
 
 // splitWebs splits what sbProblem found written over, and reports whether the units must be numbered anew.
 func (ws *Workspace) splitWebs(m *ir.Module, mt *Metrics) bool {

@@ -55,7 +55,7 @@ func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused in
 func (ws *Workspace) begin(m *ir.Module, f ir.Func, what string, opt *Options) *Metrics {
 	ws.spill.begin(m, f, opt)
 	ws.pins.begin()
-	ws.webs.begin(!opt.flat)
+	ws.webs.begin()
 	ws.spill.opt.RunGap = opt.runGap()
 	ws.guard = regalloc.Guard{What: what, Limit: opt.Watchdog}
 	ws.guard.Start()
