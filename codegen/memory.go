@@ -83,6 +83,24 @@ func linearScan(w *Worker) error {
 	})
 }
 
+// colourWithLoop places PSUM and SB over flattened loops. Its counters are those of colouring, of both memories together, and the
+// high water of each.
+func colourWithLoop(w *Worker) error {
+	return w.eachFunc(func(f ir.Func) (err error) {
+		psum, sb := &w.reports.psum, &w.reports.sb
+		if *psum, *sb, err = memalloc.WithLoop(w.m, f, &w.alloc, w.memOptions()); err != nil {
+			return err
+		}
+		w.Count("placed", int64(psum.Nodes+sb.Nodes))
+		w.Count("rounds", int64(psum.Iterations+sb.Iterations))
+		w.Count("spilled", int64(psum.Spilled+sb.Spilled))
+		w.Count("spilled_bytes", psum.SpilledBytes+sb.SpilledBytes)
+		w.Count("psum_high_water", psum.HighWater)
+		w.Count("sb_high_water", sb.HighWater)
+		return nil
+	})
+}
+
 func reserve(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error { memalloc.Reserve(w.m, f, w.memOptions()); return nil })
 }

@@ -21,6 +21,7 @@ var steps = map[string]step{
 	"coloring_allocator_psum":                 {voids: late | ir.FuncSBPlaced | ir.FuncDRAMPlaced}, // it spills into both
 	"linear_scan_allocator":                   {voids: late | ir.FuncDRAMPlaced},
 	"address_rotation_dram":                   {needs: ir.FuncPsumPlaced | ir.FuncSBPlaced, voids: late},
+	"coloring_allocator_with_loop":            {voids: late | ir.FuncDRAMPlaced},
 	"address_rotation_psum":                   {needs: ir.FuncPsumPlaced, voids: late},
 	"coloring_allocator_sb":                   {needs: ir.FuncPsumPlaced, voids: late | ir.FuncDRAMPlaced},
 	"address_rotation_sb":                     {needs: ir.FuncSBPlaced, voids: late},

@@ -40,6 +40,7 @@ var registry = []Pass{
 	{"coloring_allocator_psum", true, colouring("coloring_allocator_psum"), "colour PSUM banks, spilling to a fixpoint"},
 	{"coloring_allocator_reg", true, colourRegisters, "colour scalar registers of each engine, spilling to a fixpoint"},
 	{"coloring_allocator_sb", true, colouring("coloring_allocator_sb"), "colour SBUF rectangles, spilling to a fixpoint"},
+	{"coloring_allocator_with_loop", true, colourWithLoop, "colour PSUM, then SBUF, over flattened loops (in --pass lists: no level has it yet)"},
 	{"dead_code_elim_o0", true, deadCode, "drop instructions whose results nothing reads"},
 	{"hbm_usage", false, hbmUsage, "add up weights, IO, intermediates and descriptors against the HBM window"},
 	{"legalize_mm_accumulation_groups", true, legalizeGroups, "final START, STOP and ACCUMULATE flags of matmul groups"},

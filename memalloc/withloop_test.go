@@ -117,3 +117,29 @@ func TestLoopsSpill(t *testing.T) {
 		}
 	}
 }
+
+// Without loops the loop-aware driver is the two of the plain family one after the other, byte for byte.
+func TestStraightLineIsASpecialCase(t *testing.T) {
+	var ws Workspace
+	compare := func(t interface{ Fatalf(string, ...any) }, opt Options, build func() *program) {
+		a, b := build(), build()
+		_, _, err := WithLoop(&a.m, a.f, &ws, opt)
+		_, other := PSUM(&b.m, b.f, &ws, opt)
+		if other == nil {
+			_, other = SB(&b.m, b.f, &ws, opt)
+		}
+		if (err == nil) != (other == nil) || err == nil && !bytes.Equal(ir.Append(nil, &a.m), ir.Append(nil, &b.m)) {
+			t.Fatalf("another program, or another error: %v and %v", err, other)
+		}
+	}
+	for seed := range 30 {
+		opt := Options{StripBytes: 64, PsumBanks: 2}
+		gen := rapid.Custom(func(t *rapid.T) *program { return random(t, 10+seed) })
+		opt.SBBytes = 64 + 2*floorOf(&gen.Example(seed).m, gen.Example(seed).f)
+		compare(t, opt, func() *program { return gen.Example(seed) })
+	}
+	g := zooModel(t, "zoo:mlp?layers=3&width=256&batch=128&in=256")
+	for _, opt := range []Options{{}, {SBBytes: 16392 + 5000, PsumBanks: 2}} {
+		compare(t, opt, func() *program { return lowerModel(t, g, 30) })
+	}
+}
