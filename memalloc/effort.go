@@ -88,9 +88,13 @@ func (ws *Workspace) logSuccess(m *ir.Module, f ir.Func, opt *Options, mt *Metri
 		"pin_tried", mt.PinTried, "pinned", mt.Pinned, "unpinned", mt.Unpinned, "spill_time", mt.SpillTime)
 }
 
-// spillCost is the ns that the function's spill code takes by itself, which is cycles in the units of the cost model.
+// spillCost is the ns that the function's spill code takes by itself, which is cycles in the units of the cost model. That in the body
+// of a loop counts once.
 func spillCost(m *ir.Module, f ir.Func) (ns int64) {
-	for _, b := range m.BlocksOf(f) {
+	for b, block := range m.Blocks.All() {
+		if block.Func != f {
+			continue
+		}
 		for _, i := range m.OrderOf(b) {
 			r := m.Insts.At(i)
 			if r.Flags&(ir.InstSpill|ir.InstReload) == 0 || r.NOut == 0 {

@@ -235,7 +235,7 @@ func heightClass(l *ir.LocRow, first bool) uint8 {
 
 // sbCost is the ns that sending a unit home would cost: a save a definition and a load a use.
 func (ws *Workspace) sbCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, use sbUse, opt *Options) int64 {
-	if opt.flat && (u.Flags&ssa.Opaque != 0 || m.Sets.At(u.Set).Count > 1) {
+	if len(ws.lin.Loops) > 0 && (u.Flags&ssa.Opaque != 0 || m.Sets.At(u.Set).Count > 1) {
 		return ws.blocksCost(m, u, l, opt)
 	}
 	if sbStays(m, u, use, opt.NoSpillHint) {

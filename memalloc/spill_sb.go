@@ -10,7 +10,7 @@ import (
 // locations of its own.
 func (ws *Workspace) spillSB(m *ir.Module) {
 	sp := &ws.spill
-	if sp.opt.flat { // a gap within a loop lies in every turn
+	if len(ws.lin.Loops) > 0 { // a gap within a loop lies in every turn
 		for _, i := range ws.result.Unplaced {
 			if u := &ws.ranges.Units[i]; u.Flags&ssa.Opaque != 0 || m.Sets.At(u.Set).Count > 1 {
 				ws.spillBlocks(m, u)

@@ -102,7 +102,7 @@ func FuzzWithLoop(f *testing.F) {
 func TestLoopsSpill(t *testing.T) {
 	var ws Workspace
 	var sum [5]int
-	for seed := range 60 {
+	for seed := range 40 {
 		p, opt := (*program)(nil), Options{}
 		rapid.Custom(func(t *rapid.T) int { p, opt = drawLoops(t); return 0 }).Example(seed)
 		ps, sb := sameWithLoops(t, p, &ws, opt)
