@@ -4,7 +4,7 @@
 // before need room in the one after. Each allocator is one call on one function:
 //
 //	Reserve(m, f)                the runtime's strip of SBUF, as a placed location
-//	PSUM(m, f, ws, opt)          banks                                               psum.go, spill_psum.go
+//	PSUM(m, f, ws, opt)          banks                                               psum.go, shrink.go, spill_psum.go
 //	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, rects.go, select.go, align.go, pins.go, webs.go,
 //	                                                                                 partners.go, spill.go, remat.go
 //	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go, lifetime.go, collective.go

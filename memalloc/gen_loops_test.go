@@ -156,7 +156,11 @@ func (g *loopGen) ring(shape int) {
 			g.b.Place(s, g.m.Names.Intern(g.name("r")), target.SpaceSB, uint32(p), w*4)
 		}
 		g.m.Ints.Of(g.m.Sets.At(s).Shape)[0] = int64(n)
-		g.m.Sets.At(s).LiveN = uint32(min(n, at+ahead&1))
+		live := min(n, at+ahead&1)
+		for n%live != 0 {
+			live++
+		}
+		g.m.Sets.At(s).LiveN = uint32(live)
 	}
 	block := func(k int64) ir.Arg {
 		return g.indexed(shape, s, g.scaled(g.top().index, p*w, k*p*w), 0, w)

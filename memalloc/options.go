@@ -101,6 +101,9 @@ type Metrics struct {
 	Iterations int // rounds, 1 when nothing spilled
 	Unused     int // values that nothing reads
 
+	Shrunk      int   // sets whose blocks were found to take turns
+	ShrinkSaved int64 // bytes a partition that they need less
+
 	Splittable int // locations that held several values one after the other
 	Split      int // locations made for their second values and those after
 

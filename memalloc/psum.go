@@ -195,9 +195,12 @@ func (ws *Workspace) psumPlace(m *ir.Module, i uint32, nb, free int) error {
 	u, g := &ws.ranges.Units[i], &ws.psum
 	l := m.Locs.At(u.First)
 	block := BlockBanks(m.Gen, l, nb)
-	blocks := int(u.Count)
-	if n := int(m.Sets.At(u.Set).LiveN); n > 0 && n < blocks {
-		blocks = n
+	blocks := 1
+	if u.Count > 1 {
+		var err error
+		if blocks, err = ws.liveBlocks(m, u); err != nil {
+			return err
+		}
 	}
 	span := block * blocks
 	if u.Flags&ssa.Placed == 0 && span > free {

@@ -127,6 +127,11 @@ func sbPlace(m *ir.Module, u *ssa.Unit, use *sbUse, size int64, rules *aligner) 
 	if l.Parts == 0 || l.Parts > uint32(m.Gen.SBPartitions) {
 		return p, target.Errorf(target.Limit, "%s has %d partitions and SBUF %d; lay it out in tiles side by side", m.LocName(u.First), l.Parts, m.Gen.SBPartitions)
 	}
+	if u.Count > 1 {
+		if err := divides(m, u.Set); err != nil {
+			return p, err
+		}
+	}
 	p = place{hi: sbLength(l), class: heightClass(l, use.first)}
 	p.shift, p.least = rules.shifts(l, use)
 	if u.Flags&ssa.Placed == 0 {
