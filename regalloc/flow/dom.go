@@ -69,6 +69,3 @@ func (d *Doms) Dominates(a, b uint32) bool {
 
 // Preorder numbers blocks so that each comes before what it dominates, and all that it dominates in one run.
 func (d *Doms) Preorder(b uint32) uint32 { return d.enter[b] }
-
-// Bytes is the size of the storage, used or not.
-func (d *Doms) Bytes() int { return 4 * (cap(d.Idom) + cap(d.enter) + cap(d.leave) + cap(d.next)) }

@@ -80,11 +80,6 @@ func (s *Families) Of(v Value) uint32 {
 	return v
 }
 
-// Bytes is the size of the storage, used or not.
-func (s *Families) Bytes() int {
-	return 4*(cap(s.up)+cap(s.anc)+cap(s.pool)) + 8*cap(s.key) + 12*cap(s.list)
-}
-
 func (s *Families) size(root uint32) uint32 { return max(1, s.list[root].n) }
 
 // join makes one family of two if no member of one interferes with a member of the other.

@@ -3,6 +3,7 @@ package flow_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
@@ -158,6 +159,42 @@ func TestNextUses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWeights counts by hand: a use in the block is a load, one where two ways meet half a load on each, behind a call half of that.
+func TestWeights(t *testing.T) {
+	var f flow.Func
+	text := "f w 4 4 iifi\nb 0\na 0,2 <\ni 1 <0,2\nj 1 >1: >2:\nb 1\ni  <0\nj  >3:0\nb 2\nc  <\nj  >3:0\nb 3 3\ni  <3,0\ni  <2\nr\n"
+	if err := flow.NewReader(strings.NewReader(text)).Next(&f); err != nil {
+		t.Fatal(err)
+	}
+	var k known
+	k.build(&f, 3)
+	const load = flow.LoadWeight
+	in := func(b, n uint32) uint32 { return k.ranges.In[k.live.Row(b)+n].Weight }
+	use := f.Insts[1].Uses.From
+	for _, c := range []struct {
+		what      string
+		got, want uint32
+	}{
+		{"0 into block 3", in(3, 0), load},
+		{"0 into block 1", in(1, 0), load},
+		{"0 into block 2, for itself and for the parameter", in(2, 0), (load/2 + load/2) / 2},
+		{"0 after its first use", k.ranges.Rows[use].Weight, load + load/2},
+		{"2 into block 1", in(1, 1), load / 2},
+		{"2 into block 2, whose class no call spares", in(2, 1), 0},
+		{"the parameter", k.ranges.Rows[f.Blocks[3].Params.From].Weight, load},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %d, want %d", c.what, c.got, c.want)
+		}
+	}
+	if end := k.ranges.End[1]; end != 2 {
+		t.Errorf("value 1 ends at %d, want 2", end)
+	}
+	if end := k.ranges.End[0]; end != flow.LiveOut {
+		t.Errorf("value 0 ends at %d", end)
+	}
 }
 
 // TestFamilies walks blocks backwards with the set of live values: no two of a family are in it, nor one where another is defined.

@@ -209,8 +209,3 @@ func (x *ahead) packed(calls, half uint32) Ahead {
 	}
 	return Ahead{x.next, x.weight >> min(31, (calls-x.calls)*half)}
 }
-
-// Bytes is the size of the storage, used or not.
-func (r *Ranges) Bytes() int {
-	return 8*(cap(r.Rows)+cap(r.In)) + 4*(cap(r.End)+cap(r.InEnd)) + 16*cap(r.vals) + cap(r.stale)
-}

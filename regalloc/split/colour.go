@@ -29,8 +29,8 @@ func (a *Allocator) colour() {
 	q.meet.link(w, s.meetings, nil)
 	q.pass.link(w, w.passes, s.calls)
 	q.reg = arena.Resized(q.reg, n)
-	for w := range q.reg {
-		q.reg[w] = noReg
+	for p := range q.reg {
+		q.reg[p] = noReg
 	}
 	// The parts of each web, first to last.
 	q.next, q.first = arena.Resized(q.next, n), arena.Resized(q.first, n)

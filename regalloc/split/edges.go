@@ -61,12 +61,7 @@ func (a *Allocator) edge(e, at uint32, ans *flow.Answer) {
 	for k, param := range f.Of(to.Params) {
 		arg := f.Ops[edge.Args.From+uint32(k)]
 		c := f.Class[arg]
-		from, want := flow.NoPlace, flow.NoPlace
-		if p.reg[arg] != noReg {
-			from = flow.Reg(int(p.reg[arg]))
-		} else if s.vals[arg].stored {
-			from = a.slots.of(a, arg)
-		}
+		want := flow.NoPlace
 		if m := p.mark[param]; m > 0 && m-1 != noReg {
 			want = flow.Reg(int(m - 1))
 		} else if s.vals[param].stored {
@@ -76,6 +71,7 @@ func (a *Allocator) edge(e, at uint32, ans *flow.Answer) {
 		if want == flow.NoPlace {
 			continue // nobody reads it
 		}
+		from := a.stands(arg)
 		inPlace := want.IsSlot() && s.vals[arg].stored && a.slots.of(a, arg) == want
 		stands := from
 		if before || inPlace {
@@ -93,11 +89,7 @@ func (a *Allocator) edge(e, at uint32, ans *flow.Answer) {
 		if m == 0 || m-1 == noReg {
 			continue
 		}
-		from := a.slots.of(a, v)
-		if p.reg[v] != noReg {
-			from = flow.Reg(int(p.reg[v]))
-		}
-		a.bring(f.Class[v], from, flow.Reg(int(m-1)), &written)
+		a.bring(f.Class[v], a.stands(v), flow.Reg(int(m-1)), &written)
 	}
 	if before {
 		a.keepTests(edge, written, ans)
@@ -106,6 +98,14 @@ func (a *Allocator) edge(e, at uint32, ans *flow.Answer) {
 		p.reg[s.exit[x].value] = noReg
 	}
 	ans.Moves = a.parallel.Sequence(ans.Moves, at, &a.regs, free, &ans.Slots)
+}
+
+// stands is where v is now: in its register, else in its slot.
+func (a *Allocator) stands(v flow.Value) flow.Place {
+	if r := a.placer.reg[v]; r != noReg {
+		return flow.Reg(int(r))
+	}
+	return a.slots.of(a, v)
 }
 
 func (a *Allocator) bring(c flow.Class, from, to flow.Place, written *[flow.NumClasses]uint64) {

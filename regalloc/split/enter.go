@@ -50,10 +50,10 @@ func (a *Allocator) enter(b uint32) {
 		if x.ways == 0 {
 			continue
 		}
-		// Each way that lacks it must load it; left out, it is loaded behind.
+		// Each way that lacks it must load it; left out, it is loaded behind, and perhaps not on all ways.
 		in := a.ranges.In[row+uint32(k)]
 		miss := known - x.ways
-		if miss == 0 || miss*flow.LoadWeight <= in.Weight {
+		if miss == 0 || miss*flow.LoadWeight < in.Weight {
 			if in.Next < flow.Unread {
 				in.Next += f.Blocks[b].Insts.From
 			}
@@ -199,7 +199,7 @@ func (a *Allocator) enterParams(b, known uint32) {
 		if s.vals[p].before && stores > 0 {
 			cost++
 		}
-		if cost*flow.LoadWeight <= stores*flow.LoadWeight+weight {
+		if cost*flow.LoadWeight <= stores*storeCost+weight {
 			s.cands = append(s.cands, candidate{p, a.ranges.Rows[row].Next, weight, weight, true, s.vals[p].crossed})
 		}
 	}

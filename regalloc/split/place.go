@@ -255,11 +255,7 @@ func (a *Allocator) body(b uint32, ans *flow.Answer) {
 			a.saveAcross(in, i, events[:leaving], ans)
 		}
 		for row := in.Uses.From; row < in.Uses.To; row++ {
-			if v := f.Ops[row]; p.reg[v] != noReg {
-				ans.Place[row] = flow.Reg(int(p.reg[v]))
-			} else {
-				ans.Place[row] = a.slots.of(a, v)
-			}
+			ans.Place[row] = a.stands(f.Ops[row])
 		}
 		for row := in.Uses.From; row < in.Uses.To; row++ {
 			if ahead[row].Next == flow.Dead {
@@ -337,16 +333,8 @@ func (a *Allocator) saveAcross(in *flow.Inst, i uint32, leaving []event, ans *fl
 				a.parallel.Add(c, flow.Reg(int(from)), flow.Reg(int(to)))
 				continue
 			}
-			// A register that survives is held by a value that need not: it goes to its slot or changes places with v.
-			to := from
-			for x := saved; x != 0; x &= x - 1 {
-				r := uint8(bits.TrailingZeros64(x))
-				if w := p.holder[c][r]; p.mark[w] == 1 && (to == from || s.vals[w].stored) {
-					if to = r; s.vals[w].stored {
-						break
-					}
-				}
-			}
+			// A register that survives is held by a value that need not: it goes to its slot or makes room.
+			to := a.survivor(c, saved)
 			w := p.holder[c][to]
 			p.release(c, v)
 			p.release(c, w)
@@ -370,6 +358,21 @@ func (a *Allocator) saveAcross(in *flow.Inst, i uint32, leaving []event, ans *fl
 	for _, e := range leaving {
 		p.mark[e.what>>2] = 0
 	}
+}
+
+// survivor is a register of a set that is held by a value which a call need not spare, one that is in its slot if there is one.
+func (a *Allocator) survivor(c flow.Class, set uint64) uint8 {
+	p := &a.placer
+	found := uint8(noReg)
+	for ; set != 0; set &= set - 1 {
+		r := uint8(bits.TrailingZeros64(set))
+		if w := p.holder[c][r]; p.mark[w] == 1 {
+			if found = r; a.spiller.vals[w].stored {
+				break
+			}
+		}
+	}
+	return found
 }
 
 // foot notes the registers at the end of b.

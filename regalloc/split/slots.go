@@ -1,6 +1,7 @@
 package split
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/arena"
@@ -12,7 +13,6 @@ type slots struct {
 	slot     []uint32 // by family
 	from, to []uint32 // by family: first and last position in the order of blocks where a stored member lives
 	list     []uint32 // families that are stored
-	start    []uint32 // by block: the position of its head
 	live     arena.Queue
 	free     []uint32
 }
@@ -24,21 +24,19 @@ func (s *slots) of(a *Allocator, v flow.Value) flow.Place {
 
 // assignSlots packs the families that are stored, each live from its first position to its last, and returns the number of slots.
 func (a *Allocator) assignSlots() int {
+	if !a.webs.stores {
+		return 0
+	}
 	f, s, vals := a.f, &a.slots, a.spiller.vals
 	n := f.Values()
 	s.slot, s.from, s.to = arena.Resized(s.slot, n), arena.Resized(s.from, n), arena.Resized(s.to, n)
 	for v := range s.from {
 		s.from[v] = flow.LiveOut
 	}
-	s.start = arena.Resized(s.start, len(f.Blocks))
 	s.list = s.list[:0]
-	if !a.webs.stores {
-		return 0
-	}
 	at := uint32(0)
 	for _, b := range a.loops.Order {
 		blk := &f.Blocks[b]
-		s.start[b] = at
 		end := at + uint32(blk.Insts.Len())
 		base := a.live.Row(b)
 		for k, v := range a.live.In(b) {
@@ -60,12 +58,7 @@ func (a *Allocator) assignSlots() int {
 		}
 		at = end
 	}
-	slices.SortFunc(s.list, func(x, y uint32) int {
-		if s.from[x] != s.from[y] {
-			return int(s.from[x]) - int(s.from[y])
-		}
-		return int(x) - int(y)
-	})
+	slices.SortFunc(s.list, func(x, y uint32) int { return cmp.Or(cmp.Compare(s.from[x], s.from[y]), cmp.Compare(x, y)) })
 	s.live.Reset()
 	s.free = s.free[:0]
 	count := uint32(0)

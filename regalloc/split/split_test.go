@@ -57,7 +57,7 @@ var reference = []struct {
 	{"gofmt8.ssa.gz", 8, flow.Counts{Stores: 10847, Loads: 59018, Copies: 2040}},
 }
 
-// TestPublicFunctions proves every answer and holds the moves of each file to 1.1 times the reference's, which leaves a wide margin.
+// TestPublicFunctions proves every answer and holds the moves of each file to 0.6 of the reference's: none needs a half.
 func TestPublicFunctions(t *testing.T) {
 	var a Allocator
 	var ans flow.Answer
@@ -83,7 +83,7 @@ func TestPublicFunctions(t *testing.T) {
 		}
 		t.Logf("%s, %d registers: %d moves, %.3f of the reference, %+v, %d slots", ref.name, ref.k, sum.Total(),
 			float64(sum.Total())/float64(ref.Total()), sum, slots)
-		if 10*sum.Total() > 11*ref.Total() {
+		if 10*sum.Total() > 6*ref.Total() {
 			t.Errorf("%s, %d registers: %d moves, the reference has %d", ref.name, ref.k, sum.Total(), ref.Total())
 		}
 	}
