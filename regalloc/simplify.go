@@ -68,7 +68,7 @@ type Solver struct {
 
 	hot    []hot
 	safe   arena.Heap
-	unsafe arena.Heap
+	unsafe monotone
 	rank   []uint32 // by node: place in descending order of Bytes
 	byRank []uint32
 	degree []uint32 // of SmallestLast: neighbours left
@@ -116,28 +116,28 @@ func (s *Solver) Simplify() {
 		s.Certain = len(s.Order)
 		return
 	}
-	s.rankNodes()
 	s.safe.Reset(n)
-	s.unsafe.Reset(n)
 	for i := range s.hot {
-		switch s.hot[i].state {
-		case stateSafe:
+		if s.hot[i].state == stateSafe {
 			s.safe.Push(uint32(i), 0)
-		case stateUnsafe:
-			s.unsafe.Push(s.rank[i], s.metric(uint32(i)))
 		}
 	}
 	s.drain()
 	s.Certain = len(s.Order)
-	// A node's metric only grows while its neighbours go, so the top of the heap is either right or asks to be put back.
-	for s.unsafe.Len() > 0 {
-		r, prio := s.unsafe.Pop()
+	s.rankNodes()
+	s.unsafe.reset()
+	for r, i := range s.byRank {
+		s.unsafe.push(uint32(r), s.metric(i))
+	}
+	// A node's metric only grows while its neighbours go, so the first of the queue is either right or asks to be put back.
+	for s.unsafe.n > 0 {
+		r, prio := s.unsafe.pop()
 		i := s.byRank[r]
 		if s.hot[i].state != stateUnsafe {
 			continue
 		}
 		if now := s.metric(i); now > prio {
-			s.unsafe.Push(r, now)
+			s.unsafe.push(r, now)
 			continue
 		}
 		s.push(i)
@@ -210,5 +210,5 @@ func (s *Solver) rankNodes() {
 // Bytes is the size of the storage, used or not.
 func (s *Solver) Bytes() int {
 	return s.Graph.Bytes() + 48*cap(s.Nodes) + 24*cap(s.hot) + 4*(cap(s.Order)+cap(s.rank)+cap(s.byRank)) +
-		s.safe.Bytes() + s.unsafe.Bytes()
+		s.safe.Bytes() + s.unsafe.bytes()
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/rosmar-compiler/rosmar/regalloc"
 )
 
-// maxJoin is how many neighbours the two sides of a move may have together, counted with repetition, for the move to be looked at:
-// it bounds what a chain of moves can cost. A file has 62 lanes.
-const maxJoin = 2048
+// maxJoin is how many members and neighbours of them, counted with repetition, the two sides of a move may have together for the
+// move to be looked at: it bounds what a chain of moves can cost. A file has 62 lanes.
+const maxJoin = 512
 
 // joins makes one node of values that moves connect.
 type joins struct {
@@ -121,7 +121,7 @@ func (ws *Workspace) join(a, b, dst uint32) bool {
 	for k, c := range [2]uint32{a, b} {
 		for i := c; ; {
 			near := s.Graph.Neighbours(i)
-			if work += len(near); work > maxJoin {
+			if work += 1 + len(near); work > maxJoin {
 				return false
 			}
 			for _, o := range near {
