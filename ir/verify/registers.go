@@ -153,6 +153,9 @@ type regCheck struct {
 func (g *Registers) Check(m *ir.Module, lanes int) error {
 	c := &regCheck{g: g, m: m, p: &problems{m: m}, lanes: lanes, first: map[ir.Block]int{}, places: map[regPlace]uint32{}}
 	c.build()
+	for u := range c.units {
+		c.answered(c.units[u].items)
+	}
 	if c.p.count > 0 || len(c.units) == 0 || len(g.blocks) == 0 {
 		return c.p.err(target.Bug)
 	}
@@ -435,14 +438,9 @@ func (c *regCheck) walk(u int) (out []uint64) {
 		p := uint32(x >> 32)
 		c.st.holds[p] = append(c.st.holds[p], heldValue{value: uint32(x)})
 	}
-	items := c.units[u].items
-	for k, it := range items {
+	for _, it := range c.units[u].items {
 		if int(it.inst) >= c.g.insts {
-			var next ir.Inst
-			if k+1 < len(items) {
-				next = items[k+1].inst
-			}
-			c.came(it.inst, next)
+			c.came(it.inst)
 			continue
 		}
 		c.stayed(it)
@@ -459,7 +457,7 @@ func (c *regCheck) walk(u int) (out []uint64) {
 }
 
 // came executes a save, a reload or a wait.
-func (c *regCheck) came(i, next ir.Inst) {
+func (c *regCheck) came(i ir.Inst) {
 	m := c.m
 	op := m.Insts.At(i).Op
 	if op == ir.OpEventSemaphore {
@@ -472,22 +470,29 @@ func (c *regCheck) came(i, next ir.Inst) {
 	} else {
 		src, dst = c.lanesOf(ir.Reg(from.Ref)), c.wordsOf(to)
 	}
-	if c.report {
-		if len(src) != len(dst) {
-			c.p.inst(i, "moves %d words to %d", len(src), len(dst))
-		}
-		if !c.waited(i, next) {
-			c.p.inst(i, "nothing waits right behind it until memory has answered")
-		}
+	if c.report && len(src) != len(dst) {
+		c.p.inst(i, "moves %d words to %d", len(src), len(dst))
 	}
 	for k := range min(len(src), len(dst)) {
 		c.st.holds[dst[k]] = slices.Clone(c.st.holds[src[k]])
 	}
 }
 
+// answered checks that right behind each save and reload of a unit something waits for it.
+func (c *regCheck) answered(items []item) {
+	for k, it := range items {
+		if int(it.inst) < c.g.insts || c.m.Insts.At(it.inst).Op == ir.OpEventSemaphore {
+			continue
+		}
+		if k+1 == len(items) || !c.waited(it.inst, items[k+1].inst) {
+			c.p.inst(it.inst, "nothing waits right behind it until memory has answered")
+		}
+	}
+}
+
 // waited reports that next waits for the update of i.
 func (c *regCheck) waited(i, next ir.Inst) bool {
-	if next == 0 || c.m.Insts.At(next).Engine != c.m.Insts.At(i).Engine {
+	if c.m.Insts.At(next).Engine != c.m.Insts.At(i).Engine {
 		return false
 	}
 	for _, u := range c.m.SyncOps.Of(c.m.Syncs.Get(i).Updates) {

@@ -14,7 +14,7 @@
 // The control flow is laid out flat; a loop's body is spliced in. Each register falls into webs, pieces that no path connects, and
 // webs live over segments of the flat order: reads stand at even slots and writes at odd ones, so a value may leave its lane to
 // the result of the instruction that reads it last. Overlap of segments is interference, and the rest is regalloc's: simplify by
-// cost over the square of the neighbours, select once, lowest lane first, one score. What finds no lane goes to memory: saved
+// cost over the lanes that lack, select once, lowest lane first, one score. What finds no lane goes to memory: saved
 // behind each write and reloaded in front of each read, both into registers that live for nothing else and are never spilled
 // again, so that rounds come to an end. Then the next round begins from the flat order.
 //

@@ -53,6 +53,7 @@ func (w *writer) text(flags string) string {
 	w.end()
 	return `rir 1
 module "m" gen3
+axis i1 "t" 0 2 1
 func "main" entry ` + flags + `{
   set "x" ExternalInput Tensor int32 [16] part -1
   %1 "x" DRAM 1 x 64 at 0
@@ -94,6 +95,7 @@ type program struct {
 	defined  map[int]bool
 	counters int
 	budget   int
+	within   int // loop instructions around, in whose bodies nothing branches
 }
 
 func (p *program) num(label string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(p.t, label) }
@@ -113,7 +115,7 @@ func (p *program) pick(engine string, wide, write bool) (variable, bool) {
 }
 
 func random(t *rapid.T) string {
-	p := &program{t: t, defined: map[int]bool{}, budget: p0(t)}
+	p := &program{t: t, defined: map[int]bool{}, budget: rapid.IntRange(1, 60).Draw(t, "statements")}
 	engines := []string{"SP", "Pool"}[:rapid.IntRange(1, 2).Draw(t, "engines")]
 	for k := range p.num("vars", 1, 24) {
 		v := variable{wide: p.num("wide", 0, 3) == 0, engine: engines[p.num("engine", 0, len(engines)-1)]}
@@ -123,6 +125,13 @@ func random(t *rapid.T) string {
 		}
 		v.id = p.reg(fmt.Sprintf("v%d", k), v.typ(), width, v.engine)
 		p.vars = append(p.vars, v)
+	}
+	if p.num("head", 0, 1) == 1 {
+		// All live from the beginning.
+		for _, v := range p.vars {
+			p.emit("TensorLoad %s (%%1 @%d 1*%d:int32) -> (%s)", v.engine, p.num("at", 0, 14), 1+b2i(v.wide), v.arg())
+			p.defined[v.id] = true
+		}
 	}
 	p.statements(3)
 	if !p.open {
@@ -139,8 +148,6 @@ func random(t *rapid.T) string {
 	}
 	return p.text("")
 }
-
-func p0(t *rapid.T) int { return rapid.IntRange(1, 60).Draw(t, "statements") }
 
 func b2i(b bool) int {
 	if b {
@@ -163,7 +170,7 @@ func (p *program) statements(depth int) {
 		}
 		a, okA := p.pick(engine, wide, false)
 		b, okB := p.pick(engine, wide, false)
-		kind := p.num("kind", 0, 14)
+		kind := p.num("kind", 0, 15)
 		if !okA || !okB {
 			kind %= 2
 		}
@@ -186,28 +193,28 @@ func (p *program) statements(depth int) {
 		case 9:
 			p.emit("TensorSave %s (%s) -> (%%3 0+1 @%d 1*%d:int32)", engine, a.arg(), 2*p.num("word", 0, 7), 1+b2i(wide))
 			continue
-		case 10, 11:
+		case 15:
 			if depth > 0 {
-				p.branch(depth, a, b)
+				p.counted(depth)
 			}
 			continue
-		case 12:
-			if depth > 0 {
-				p.loop(depth)
+		case 10, 11, 12, 13, 14:
+			if depth == 0 || p.within > 0 {
+				continue
 			}
-			continue
-		case 13:
-			if depth > 0 {
-				p.tangle(depth, a)
-			}
-			continue
-		case 14:
-			if depth > 0 {
-				p.dead(depth)
-			}
-			continue
 		}
-		p.defined[dst.id] = true
+		switch kind {
+		case 10, 11:
+			p.branch(depth, a, b)
+		case 12:
+			p.loop(depth)
+		case 13:
+			p.tangle(depth, a)
+		case 14:
+			p.dead(depth)
+		default:
+			p.defined[dst.id] = true
+		}
 	}
 }
 
@@ -276,6 +283,16 @@ func (p *program) tangle(depth int, a variable) {
 	p.again(n, one, out)
 	p.begin(out)
 	p.defined = after
+}
+
+// counted is a loop instruction of two turns.
+func (p *program) counted(depth int) {
+	p.emit("Loop Unassigned () -> () axis i1 {")
+	p.lines = append(p.lines, fmt.Sprintf("    block %q {", p.label()))
+	p.within++
+	p.statements(depth - 1)
+	p.within--
+	p.lines = append(p.lines, "    }", "    }")
 }
 
 // dead is code that nothing reaches.

@@ -154,7 +154,7 @@ func (ws *Workspace) engine(m *ir.Module, e target.Engine, lanes int) error {
 		return nil
 	}
 	s := &ws.solver
-	s.Weight, s.Classes, s.Metric = weight1[:], 1, regalloc.MetricDegreeSquared
+	s.Weight, s.Classes, s.Metric = weight1[:], 1, regalloc.MetricCap
 	s.Graph.Build(len(ws.nodeWeb), ws.segs)
 	ws.lanes.Reset(len(ws.nodeWeb), lanes)
 	if err := ws.describe(m); err != nil {
