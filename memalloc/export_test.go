@@ -21,3 +21,12 @@ var Overlaps = overlaps
 func Within(m *ir.Module, f ir.Func, opt Options) error {
 	return bounds(m, f, opt.Raw(m.Gen), opt.Strip(m.Gen), opt.Banks(m.Gen))
 }
+
+// RandomLoops draws a program with loops and little memory for it.
+func RandomLoops(t *rapid.T) (*ir.Module, ir.Func, Options) {
+	p, opt := drawLoops(t)
+	return &p.m, p.f, opt
+}
+
+// Simulate runs a program on made-up numbers and returns its outputs.
+var Simulate = simulate

@@ -1,6 +1,7 @@
 package memalloc_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -71,5 +72,39 @@ func TestRotateRandomPrograms(t *testing.T) {
 	})
 	if moved == 0 {
 		t.Error("nothing moved in any program")
+	}
+}
+
+// Programs with loops: rotation sees a loop as one point and so moves less, and breaks nothing.
+func TestRotateRandomLoops(t *testing.T) {
+	var ws memalloc.Workspace
+	var rw rotate.Workspace
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		m, f, opt := memalloc.RandomLoops(t)
+		if rapid.Bool().Draw(t, "room") {
+			opt.SBBytes, opt.PsumBanks = 0, 0
+		}
+		want, err := memalloc.Simulate(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := memalloc.WithLoop(m, f, &ws, opt); err != nil {
+			t.Fatal(err)
+		}
+		moved += rotate.PSUM(m, f, &rw, &ws, opt).Moved
+		moved += rotate.SB(m, f, &rw, &ws, opt).Moved
+		if err := verify.Placement(m, f, target.SpaceSB, target.SpacePSUM); err != nil {
+			t.Fatal(err)
+		}
+		if err := verify.Reads(m, f); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := memalloc.Simulate(m); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("rotated, the program computes something else, %v\n%s", err, ir.Append(nil, m))
+		}
+	})
+	if moved == 0 {
+		t.Error("nothing moved")
 	}
 }

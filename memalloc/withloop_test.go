@@ -59,10 +59,17 @@ func sameWithLoops(t interface {
 	if err != nil || !bytes.Equal(want, got) {
 		t.Fatalf("the placed program computes something else, %v\n%s\n%s", err, text, ir.Append(nil, &p.m))
 	}
+	// Homes are placed by the plain family, in which a loop is one point.
+	if _, err := DRAM(&p.m, p.f, ws, opt); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if got, err = simulate(&p.m); err != nil || !bytes.Equal(want, got) {
+		t.Fatalf("with addresses in DRAM the program computes something else, %v\n%s\n%s", err, text, ir.Append(nil, &p.m))
+	}
 	if err := verify.Module(&p.m, target.Bug); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if err := verify.Placement(&p.m, p.f, target.SpaceSB, target.SpacePSUM); err != nil {
+	if err := verify.Placement(&p.m, p.f, target.SpaceSB, target.SpacePSUM, target.SpaceDRAM); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, text, ir.Append(nil, &p.m))
 	}
 	if err := verify.Reads(&p.m, p.f); err != nil {
