@@ -43,9 +43,8 @@ func (ws *Workspace) placeCollectives(m *ir.Module, f ir.Func, floor int64, opt 
 	for _, i := range g.order[:n] {
 		at := high
 		if at+g.size[i] > floor+limit {
-			g.obstacles(i, floor)
-			mt.Edges += len(g.busy)
-			at = firstGap(g.busy, floor, g.size[i])
+			at = g.lowest(i, floor)
+			mt.Edges += len(g.keys)
 		}
 		if at+g.size[i] > floor+limit {
 			u := &ws.ranges.Units[i]

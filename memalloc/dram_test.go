@@ -1,12 +1,16 @@
 package memalloc
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/bir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/ir/verify"
 	"pgregory.net/rapid"
@@ -496,7 +500,22 @@ func TestCollectives(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// A second run replaces the attributes, and both forms of the program keep them.
 	x, _ := build()
+	x.dram(t, Options{AllreduceMiB: 2})
+	unplace(x.program)
+	x.dram(t, Options{})
+	var text, json bytes.Buffer
+	high := regexp.MustCompile(`allreduce_buffer_high_water\W+(\d+)`)
+	if err := errors.Join(ir.Print(&text, &x.m), bir.Write(&json, &x.m)); err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{text.String(), json.String()} {
+		if all := high.FindAllStringSubmatch(form, -1); len(all) != 1 || all[0][1] != "4718592" {
+			t.Errorf("%q", all)
+		}
+	}
+	x, _ = build()
 	var ws Workspace
 	_, err := DRAM(&x.m, x.f, &ws, Options{AllreduceMiB: 1})
 	for _, want := range []string{"DRAM overflow: %out", "needs 524288 bytes of 1048576", "--allreduce-buffer-size", "the largest of them: %in"} {
@@ -535,6 +554,9 @@ func dramChain(t interface{ Fatal(...any) }, n, width int) *traffic {
 		x.b.Emit(ir.OpSave, target.EngineAct, []ir.Arg{part(&x.b, x.tile, 0, 3)}, []ir.Arg{x.words(l, 0, 3)})
 		ring[k%width] = l
 	}
+	for _, old := range ring {
+		x.b.Emit(ir.OpLoad, target.EngineSP, []ir.Arg{x.words(old, 0, 3)}, []ir.Arg{part(&x.b, x.tile, 0, 3)})
+	}
 	x.b.Close()
 	return x
 }
@@ -558,11 +580,35 @@ func TestDRAMSteadyState(t *testing.T) {
 	}
 }
 
-// BenchmarkDRAM places 10,000 to 1,000,000 locations of which 100 are live at a time: ns and bytes a location should not grow.
+// Sorting and counting bits find the same place.
+func TestLowestPage(t *testing.T) {
+	var g pages
+	rapid.Check(t, func(t *rapid.T) {
+		g.keys, g.size, g.busy = g.keys[:0], g.size[:0], g.busy[:0]
+		top := 0
+		for k := range rapid.IntRange(0, 30).Draw(t, "busy") {
+			at, n := rapid.IntRange(0, 200).Draw(t, "at"), rapid.IntRange(1, 90).Draw(t, "pages")
+			g.keys, g.size = append(g.keys, uint64(at)<<32|uint64(k)), append(g.size, int64(n)*pageBytes)
+			g.busy = append(g.busy, span{int64(at) * pageBytes, int64(at+n) * pageBytes, uint32(k)})
+			top = max(top, at+n)
+		}
+		slices.SortFunc(g.busy, func(a, b span) int { return int(a.lo - b.lo) })
+		size := rapid.IntRange(1, 70).Draw(t, "size")
+		if got, want := g.lowestPage(top, size)*pageBytes, firstGap(g.busy, 0, int64(size)*pageBytes); got != want {
+			t.Fatalf("byte %d by bits, %d by sorting", got, want)
+		}
+	})
+}
+
+// BenchmarkDRAM places locations of which 100 are live at a time, 10,000 to 1,000,000 of them: ns and bytes a location should not
+// grow; and some that are all live at once, each of which must look at all others.
 func BenchmarkDRAM(b *testing.B) {
-	for _, n := range []int{10_000, 100_000, 1_000_000} {
-		b.Run("locs="+map[int]string{10_000: "10k", 100_000: "100k", 1_000_000: "1M"}[n], func(b *testing.B) {
-			x := dramChain(b, n, 100)
+	for _, c := range []struct {
+		name     string
+		n, width int
+	}{{"10k", 10_000, 100}, {"100k", 100_000, 100}, {"1M", 1_000_000, 100}, {"10k/live=all", 10_000, 10_000}} {
+		b.Run("locs="+c.name, func(b *testing.B) {
+			x := dramChain(b, c.n, c.width)
 			var ws Workspace
 			place := func() {
 				unplace(x.program)
@@ -575,8 +621,8 @@ func BenchmarkDRAM(b *testing.B) {
 			for b.Loop() {
 				place()
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/loc")
-			b.ReportMetric(float64(ws.dram.bytes()+ws.lin.Bytes()+ws.ranges.Bytes())/float64(n), "B/loc")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(c.n), "ns/loc")
+			b.ReportMetric(float64(ws.dram.bytes()+ws.lin.Bytes()+ws.ranges.Bytes())/float64(c.n), "B/loc")
 		})
 	}
 }

@@ -185,7 +185,7 @@ func (ws *Workspace) dramOverflow(m *ir.Module, mt *Metrics, unit uint32, at, fl
 
 // bytes is the storage, used or not.
 func (g *pages) bytes() int {
-	return g.index.Bytes() + 8*(cap(g.addr)+cap(g.size)+cap(g.keys)) + 4*(cap(g.order)+cap(g.hits)+cap(g.leader)+cap(g.first)) + 24*(cap(g.busy)+cap(g.cover)) +
+	return g.index.Bytes() + 8*(cap(g.addr)+cap(g.size)+cap(g.keys)+cap(g.bits)) + 4*(cap(g.order)+cap(g.hits)+cap(g.leader)+cap(g.first)) + 24*(cap(g.busy)+cap(g.cover)) +
 		12*(cap(g.own)+cap(g.segs)) + cap(g.joined) + cap(g.marks)
 }
 
