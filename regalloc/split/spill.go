@@ -293,6 +293,15 @@ func (a *Allocator) walk(b uint32) {
 // results puts the results of an Op into registers; end is the last instruction of the block.
 func (a *Allocator) results(in *flow.Inst, i, end uint32) bool {
 	f, s := a.f, &a.spiller
+	if in.To-in.Uses.To == 1 && a.regs.N[f.Class[f.Ops[in.Uses.To]]] > 0 { // most often
+		v, ahead := f.Ops[in.Uses.To], a.ranges.Rows[in.Uses.To]
+		c := f.Class[v]
+		s.shrink(c, a.regs.N[c]-1, i, retire, 0)
+		if a.result(c, v, ahead, end); ahead.Next == flow.Dead {
+			s.drop(c, v)
+		}
+		return true
+	}
 	var n [flow.NumClasses]int
 	for _, v := range f.Of(in.Defs()) {
 		n[f.Class[v]]++
@@ -309,17 +318,21 @@ func (a *Allocator) results(in *flow.Inst, i, end uint32) bool {
 	dead := false
 	for row := in.Uses.To; row < in.To; row++ {
 		v := f.Ops[row]
-		flags := uint8(0)
-		if a.ranges.End[v] < end && !s.vals[v].crossed {
-			flags = local
-		}
-		a.begin(f.Class[v], v, a.ranges.Rows[row].Next, a.ranges.Rows[row].Weight, flags)
+		a.result(f.Class[v], v, a.ranges.Rows[row], end)
 		dead = dead || a.ranges.Rows[row].Next == flow.Dead
 	}
 	if dead {
 		s.dropDead(a, in)
 	}
 	return true
+}
+
+func (a *Allocator) result(c flow.Class, v flow.Value, ahead flow.Ahead, end uint32) {
+	flags := uint8(0)
+	if a.ranges.End[v] < end && !a.spiller.vals[v].crossed {
+		flags = local
+	}
+	a.begin(c, v, ahead.Next, ahead.Weight, flags)
 }
 
 func (s *spiller) dropDead(a *Allocator, in *flow.Inst) {
