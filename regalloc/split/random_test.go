@@ -2,6 +2,7 @@ package split
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/regalloc/check"
@@ -9,7 +10,8 @@ import (
 	"github.com/rosmar-compiler/rosmar/regalloc/flowtest"
 )
 
-// tryRandom allocates one random function for the least file that holds its instructions, or a few registers more, and proves the answer.
+// tryRandom allocates one random function for the least file that holds its instructions, a few registers more or the largest, and proves the
+// answer.
 func tryRandom(t *testing.T, a *Allocator, ans *flow.Answer, c *check.Checker, seed uint64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -19,6 +21,9 @@ func tryRandom(t *testing.T, a *Allocator, ans *flow.Answer, c *check.Checker, s
 	var regs flow.File
 	for k := range regs.N {
 		regs.N[k] = s.Operands + rng.IntN(2)*rng.IntN(12)
+		if rng.IntN(20) == 0 {
+			regs.N[k] = flow.MaxRegs
+		}
 		regs.Saved[k] = rng.IntN(2) * rng.IntN(regs.N[k]+1)
 	}
 	if err := a.Run(f, regs, ans); err != nil {
@@ -39,6 +44,28 @@ func TestRandomFunctions(t *testing.T) {
 	}
 	for seed := range n {
 		tryRandom(t, &a, &ans, &c, seed)
+	}
+}
+
+// A workspace that has seen other functions gives the answer of a fresh one.
+func TestSameAnswerAgain(t *testing.T) {
+	var used Allocator
+	var a flow.Answer
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		f, _ := flowtest.Random(rng, flowtest.Shape{Blocks: 1 + rng.IntN(30), Insts: 12, Operands: 3, Calls: 20, Floats: 20, Params: 4, Far: 50})
+		regs := flow.File{N: [2]int{3 + rng.IntN(6), 3}, Saved: [2]int{2, 1}}
+		if err := used.Run(f, regs, &a); err != nil {
+			t.Fatal(err)
+		}
+		var fresh Allocator
+		var b flow.Answer
+		if err := fresh.Run(f, regs, &b); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(a.Place, b.Place) || !slices.Equal(a.Moves, b.Moves) || a.Slots != b.Slots {
+			t.Fatalf("seed %d: two answers", seed)
+		}
 	}
 }
 
