@@ -15,7 +15,7 @@
 // Spilling follows Braun and Hack, "Register Spilling and Live-Range Splitting for SSA-Form Programs" (CC 2009): a walk over the
 // blocks in reverse postorder that loads what an instruction wants and evicts what costs least for the time that its register is free; across a call
 // only what surviving registers hold remains. Where blocks meet, a value is in a register if the ways that must load it are fewer than the loads
-// behind that it saves (flow.Ranges counts them). What comes along back edges is known from the walk before: there are two.
+// behind that it saves (flow.Ranges counts them). What comes along back edges is known from the walk before: where there are loops, there are two.
 //
 // A stay of a value in a register, from a definition, a load, a call or the head of a block on, is a piece. A piece is wanted if an instruction
 // reads it, if it passes into one that is wanted, or if its value is in no slot; the others get no register, and their loads and copies are not

@@ -1,6 +1,8 @@
 package split
 
 import (
+	"slices"
+
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
@@ -16,7 +18,7 @@ const (
 	loopExit  = 1000                  // how much farther a use is behind the exit of a loop
 
 	distanceWalks = 2 // more find longer ways, and no fewer moves
-	spillWalks    = 2 // the second knows what the first found at the ends of back edges
+	spillWalks    = 2 // the second knows what the first found at the ends of back edges; without them one does
 )
 
 // state is what the walk knows of a value.
@@ -54,7 +56,7 @@ const (
 	crosses             // begins behind a call
 	reaches             // ends before a call, and goes on behind it
 	born                // a result or argument that could as well begin in its slot
-	local               // ends in its block, and no call was in its way in the walk before
+	local               // ends in its block, and met no call in the walk before, if there was one
 )
 
 // resident is a value in a register at the head or the end of a block. 12 bytes.
@@ -111,8 +113,12 @@ func (a *Allocator) spill() error {
 		s.in[c], s.safes[c] = s.in[c][:0], 0
 	}
 	s.err = nil
-	for walk := range spillWalks {
-		s.last = walk == spillWalks-1
+	walks := spillWalks
+	if !slices.Contains(a.loops.Heads, true) {
+		walks = 1
+	}
+	for walk := range walks {
+		s.last = walk == walks-1
 		s.exit, s.ended = s.ended, s.exit
 		s.exitOf, s.endedOf = s.endedOf, s.exitOf
 		for b := range s.exitOf {
