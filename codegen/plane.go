@@ -43,6 +43,7 @@ var rules = []rule{
 	{"psum_legalization", "oom_checker", "widening changes how many banks a tensor takes"},
 	{"runtime_memory_reservation", "oom_checker", "the runtime's strip is no room for tensors"},
 	{"oom_checker", "coloring_allocator_psum", "a refusal in time spares rounds of spilling"},
+	{"oom_checker", "linear_scan_allocator", "a refusal in time spares the spills"},
 	{"coloring_allocator_psum", "address_rotation_psum", "rotation re-places what has a place, after PSUM's spills are in"},
 	{"coloring_allocator_sb", "address_rotation_sb", "rotation re-places what has a place, after SBUF's spills are in"},
 	{"address_rotation_psum", "build_fdeps", "rotation is there to take edges away"},

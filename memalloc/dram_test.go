@@ -126,32 +126,37 @@ func randomTraffic(t *rapid.T) (*traffic, []ir.Loc) {
 	return x, locs
 }
 
-// The program computes the same on physical bytes, the independent checker agrees, and bytes are shared at all.
+// placesRandomTraffic places a random program: it computes the same on physical bytes, and the independent checker agrees.
+func placesRandomTraffic(t *rapid.T, ws *Workspace) Metrics {
+	x, _ := randomTraffic(t)
+	before, err := execute(&x.m, x.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mt, err := DRAM(&x.m, x.f, ws, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := execute(&x.m, x.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, before, after)
+	if err := verify.Placement(&x.m, x.f, target.SpaceDRAM); err != nil {
+		t.Fatal(err)
+	}
+	if mt.HighWater < mt.PeakBytes {
+		t.Fatalf("high water %d below the %d that are live at once", mt.HighWater, mt.PeakBytes)
+	}
+	return mt
+}
+
+// Random programs are placed right, and bytes are shared at all.
 func TestDRAMRandom(t *testing.T) {
 	var ws Workspace
 	shared := 0
 	rapid.Check(t, func(t *rapid.T) {
-		x, _ := randomTraffic(t)
-		before, err := execute(&x.m, x.f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mt, err := DRAM(&x.m, x.f, &ws, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := execute(&x.m, x.f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same(t, before, after)
-		if err := verify.Placement(&x.m, x.f, target.SpaceDRAM); err != nil {
-			t.Fatal(err)
-		}
-		if mt.HighWater < mt.PeakBytes {
-			t.Fatalf("high water %d below the %d that are live at once", mt.HighWater, mt.PeakBytes)
-		}
-		if mt.HighWater < mt.Total {
+		if mt := placesRandomTraffic(t, &ws); mt.HighWater < mt.Total {
 			shared++
 		}
 	})
@@ -625,4 +630,10 @@ func BenchmarkDRAM(b *testing.B) {
 			b.ReportMetric(float64(ws.dram.bytes()+ws.lin.Bytes()+ws.ranges.Bytes())/float64(c.n), "B/loc")
 		})
 	}
+}
+
+// FuzzDRAM places random traffic, and holds it to the symbols that it saves and to the checker.
+func FuzzDRAM(f *testing.F) {
+	var ws Workspace
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { placesRandomTraffic(t, &ws) }))
 }

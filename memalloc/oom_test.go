@@ -9,49 +9,79 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What CheckFits refuses no allocator places: over random programs and memories from too small to enough.
+// allFit runs an allocator of SBUF and PSUM, and DRAM's.
+func allFit(p *program, ws *Workspace, opt Options, with string) (err error) {
+	switch with {
+	case "linear scan":
+		_, _, err = LinearScan(&p.m, p.f, ws, opt)
+	case "with loop":
+		_, _, err = WithLoop(&p.m, p.f, ws, opt)
+	default:
+		if _, err = PSUM(&p.m, p.f, ws, opt); err == nil {
+			_, err = SB(&p.m, p.f, ws, opt)
+		}
+	}
+	if err == nil {
+		_, err = DRAM(&p.m, p.f, ws, opt)
+	}
+	return err
+}
+
+// fitsOrRefused draws a program and a memory from too small to enough, and fails if an allocator places what CheckFits refuses.
+func fitsOrRefused(t *rapid.T, ws *Workspace) (refused, placed bool) {
+	with := rapid.SampledFrom([]string{"colouring", "linear scan", "with loop"}).Draw(t, "with")
+	var p *program
+	if with == "with loop" {
+		p = randomLoops(t, rapid.IntRange(8, 30).Draw(t, "n"))
+	} else {
+		p = random(t, rapid.IntRange(1, 60).Draw(t, "n"))
+	}
+	opt := Options{StripBytes: 64, PsumBanks: rapid.IntRange(1, 8).Draw(t, "banks"), RunGap: rapid.SampledFrom([]int{-1, 0, 40}).Draw(t, "gap")}
+	opt.SBBytes = 64 + 8*int64(rapid.IntRange(1, 90).Draw(t, "bytes"))
+	if rapid.IntRange(0, 3).Draw(t, "hint") == 0 {
+		opt.NoSpillHint = true
+		for s := ir.Set(1); int(s) < p.m.Sets.Len(); s++ {
+			if s%5 == 0 {
+				p.m.Sets.At(s).Flags |= ir.SetNoSpill
+			}
+		}
+	}
+	if rapid.Bool().Draw(t, "window") {
+		opt.HBMBytes = int64(rapid.IntRange(1, 8).Draw(t, "pages")) * pageBytes
+	}
+	refuse := CheckFits(&p.m, p.f, ws, opt)
+	if refuse != nil && target.ClassOf(refuse) != target.Limit {
+		t.Fatal(refuse)
+	}
+	err := allFit(p, ws, opt, with)
+	if err == nil && refuse != nil {
+		t.Fatalf("it fits by %s, and was refused: %v", with, refuse)
+	}
+	return refuse != nil, err == nil
+}
+
+// What CheckFits refuses no allocator places.
 func TestCheckFitsRefusesNothingThatFits(t *testing.T) {
 	var ws Workspace
 	refused, placed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		p := random(t, rapid.IntRange(1, 60).Draw(t, "n"))
-		opt := Options{StripBytes: 64, PsumBanks: rapid.IntRange(1, 8).Draw(t, "banks"), RunGap: rapid.SampledFrom([]int{-1, 0, 40}).Draw(t, "gap")}
-		opt.SBBytes = 64 + 8*int64(rapid.IntRange(1, 90).Draw(t, "bytes"))
-		if rapid.IntRange(0, 3).Draw(t, "hint") == 0 {
-			opt.NoSpillHint = true
-			for s := ir.Set(1); int(s) < p.m.Sets.Len(); s++ {
-				if s%5 == 0 {
-					p.m.Sets.At(s).Flags |= ir.SetNoSpill
-				}
-			}
-		}
-		if rapid.Bool().Draw(t, "window") {
-			opt.HBMBytes = int64(rapid.IntRange(1, 8).Draw(t, "pages")) * pageBytes
-		}
-		refuse := CheckFits(&p.m, p.f, &ws, opt)
-		if refuse != nil && target.ClassOf(refuse) != target.Limit {
-			t.Fatal(refuse)
-		}
-		_, err := PSUM(&p.m, p.f, &ws, opt)
-		if err == nil {
-			_, err = SB(&p.m, p.f, &ws, opt)
-		}
-		if err == nil {
-			_, err = DRAM(&p.m, p.f, &ws, opt)
-		}
-		switch {
-		case err == nil && refuse != nil:
-			t.Fatalf("it fits, and was refused: %v", refuse)
-		case err == nil:
-			placed++
-		case refuse != nil:
+		no, yes := fitsOrRefused(t, &ws)
+		if no {
 			refused++
+		}
+		if yes {
+			placed++
 		}
 	})
 	if refused == 0 || placed == 0 {
 		t.Errorf("%d programs refused, %d placed: nothing is shown", refused, placed)
 	}
 	t.Logf("%d refused, %d placed", refused, placed)
+}
+
+func FuzzCheckFits(f *testing.F) {
+	var ws Workspace
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { fitsOrRefused(t, &ws) }))
 }
 
 // The message names tensor, need, limit, instruction and the largest that are live there.
