@@ -71,7 +71,7 @@ func (ws *Workspace) logAttempt(opt *Options, mt *Metrics) {
 	mt.Score = ws.result.Score
 	if opt.Log != nil {
 		opt.Log.Debug(mt.Space.String()+" attempt", "heuristic", mt.Iterations, "score", mt.Score,
-			"unplaced", len(ws.result.Unplaced)+len(ws.result.Stuck), "demand_percent", mt.PeakDemand)
+			"instructions", ws.lin.Points(), "nodes", mt.Nodes, "unplaced", len(ws.result.Unplaced)+len(ws.result.Stuck), "demand_percent", mt.PeakDemand)
 	}
 }
 
