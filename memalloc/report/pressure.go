@@ -58,6 +58,9 @@ func (w *writer) lanes() []lane {
 func (w *writer) pressure() {
 	capacity := w.capacity()
 	fmt.Fprintf(w.out, "\nmemory-pressure %s: %d %s\n", w.space, capacity, w.names())
+	if w.m.Funcs.At(w.f).Flags&ir.FuncScheduled != 0 {
+		fmt.Fprintln(w.out, "in the scheduled order a tensor may be partly done when others take those of its bytes: the sums can pass what there is")
+	}
 	lanes := w.lanes()
 	width := max(1, (int(w.to-w.from)+buckets-1)/buckets)
 	profile := make([][]int64, len(lanes))
