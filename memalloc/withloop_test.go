@@ -150,3 +150,62 @@ func TestStraightLineIsASpecialCase(t *testing.T) {
 		compare(t, opt, func() *program { return lowerModel(t, g, 30) })
 	}
 }
+
+// loopChain is a nest of loops with n tiles in the innermost body, of which width are live at a time.
+func loopChain(t interface{ Fatal(...any) }, n, depth, width int) *program {
+	p := chain(t, n, width)
+	m := &p.m
+	inner := m.BlocksOf(p.f)[0]
+	for range depth {
+		a := m.Axes.Add(ir.AxisRow{Hi: 2, Step: 1})
+		outer := m.Blocks.Add(ir.BlockRow{Func: p.f})
+		i := m.NewInst(outer, ir.OpLoop, target.EngineUnassigned, nil, nil)
+		m.Blocks.At(outer).Order = m.Order.Add(i)
+		m.Blocks.At(inner).Parent = i
+		m.Regions.Set(i, ir.RegionRow{Axis: a, Blocks: m.BlockList.Add(inner)})
+		inner = outer
+	}
+	m.Funcs.At(p.f).Blocks = m.BlockList.Add(inner)
+	return p
+}
+
+// A thousand loops around a body, and one more run through the workspace, which allocates nothing.
+func TestDeepLoops(t *testing.T) {
+	p := loopChain(t, 2000, 1000, 20)
+	var ws Workspace
+	pass := func() {
+		unplace(p)
+		if _, _, err := WithLoop(&p.m, p.f, &ws, Options{NoSpill: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass()
+	if err := verify.Placement(&p.m, p.f, target.SpaceSB); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(2, pass); n != 0 {
+		t.Errorf("%v allocations a run, want 0", n)
+	}
+	// To the plain family all of it is live at one point.
+	unplace(p)
+	if _, err := SB(&p.m, p.f, &ws, Options{}); target.ClassOf(err) != target.Limit {
+		t.Errorf("2,000 tiles at one point: %v", err)
+	}
+}
+
+func BenchmarkWithLoop(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		b.Run("locs="+map[int]string{10_000: "10k", 100_000: "100k", 1_000_000: "1M"}[n], func(b *testing.B) {
+			p := loopChain(b, n, 10, 100)
+			var ws Workspace
+			b.ReportAllocs()
+			for b.Loop() {
+				unplace(p)
+				if _, _, err := WithLoop(&p.m, p.f, &ws, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/loc")
+		})
+	}
+}
