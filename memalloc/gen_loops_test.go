@@ -356,9 +356,12 @@ func randomLoops(t *rapid.T, n int) *program {
 	return g.program
 }
 
+// simulator keeps its memory from one run to the next.
+var simulator sim.Sim
+
 // simulate runs a program on made-up numbers and returns the bytes of its outputs.
 func simulate(m *ir.Module) (out []byte, err error) {
-	var s sim.Sim
+	s := &simulator
 	err = s.Run(m, sim.Env{Input: func(name string, size int64) ([]byte, error) {
 		b := make([]byte, 0, size)
 		h := uint64(1)

@@ -7,10 +7,11 @@ import (
 )
 
 // remat is a value that one plain DMA brought from DRAM and that can be brought again, whole or in parts, because neither it
-// nor its source changes while it is used.
+// nor its source changes while it is used. What a loop indexes can be within the turn.
 type remat struct {
 	load ir.Inst
 	src  ir.APRow // in DRAM
+	sym  ir.Sym   // the operand of which src is the pattern, none when it is physical
 	dst  box      // dense, in the value
 	esz  int64    // bytes of an element of the value
 	free int64    // elements a partition
@@ -28,17 +29,33 @@ func (ws *Workspace) remat(m *ir.Module, u *ssa.Unit) (r remat, ok bool) {
 		in.NIn != 1 || in.NInd != 0 || in.NOut != 1 {
 		return r, false
 	}
-	src := m.Ins(acc[0].Inst)[0].AP()
-	if src == 0 {
+	r.load = acc[0].Inst
+	blocks := uint32(1)
+	switch src := m.Ins(r.load)[0]; src.Kind {
+	case ir.ArgAP:
+		r.src = *m.APs.At(src.AP())
+	case ir.ArgSym:
+		r.sym = ir.Sym(src.Ref)
+		s := m.Syms.At(r.sym)
+		if s.Reg != 0 || s.SubReg != 0 || ws.lin.SharedAxis() {
+			return r, false
+		}
+		for _, a := range acc {
+			if !ws.lin.In(a.At, ws.lin.LoopOf(acc[0].At)) {
+				return r, false
+			}
+		}
+		r.src, blocks = s.AP, m.Sets.At(s.Set).Count
+		r.src.Loc = m.Sets.At(s.Set).First
+	default:
 		return r, false
 	}
-	r.load, r.src = acc[0].Inst, *m.APs.At(src)
-	sl := m.Locs.At(r.src.Loc)
-	if sl.Space != target.SpaceDRAM || sl.Flags&ir.LocRemoteWriter != 0 || ws.lin.Aliased(r.src.Loc) {
-		return r, false
-	}
-	if k := m.Sets.At(sl.Set).Kind; !k.IsInput() && k != ir.KindConst {
-		if ws.lin.WrittenIn(r.src.Loc, u.Start, u.End) {
+	for l := r.src.Loc; l < r.src.Loc+ir.Loc(blocks); l++ {
+		sl := m.Locs.At(l)
+		if sl.Space != target.SpaceDRAM || sl.Flags&ir.LocRemoteWriter != 0 || ws.lin.Aliased(l) {
+			return r, false
+		}
+		if k := m.Sets.At(sl.Set).Kind; !k.IsInput() && k != ir.KindConst && ws.lin.WrittenIn(l, u.Start, u.End) {
 			return r, false
 		}
 	}
@@ -63,6 +80,16 @@ func (ws *Workspace) remat(m *ir.Module, u *ssa.Unit) (r remat, ok bool) {
 		}
 	}
 	return r, true
+}
+
+// operand is the source of a load of pattern src.
+func (r *remat) operand(m *ir.Module, src ir.APRow) ir.Arg {
+	if r.sym == 0 {
+		return ir.Arg{Kind: ir.ArgAP, Dtype: src.Dtype, Ref: uint32(m.APs.Add(src))}
+	}
+	s := *m.Syms.At(r.sym)
+	s.AP, s.AP.Loc = src, 0
+	return ir.Arg{Kind: ir.ArgSym, Dtype: src.Dtype, Ref: uint32(m.Syms.Add(s))}
 }
 
 // region is the part of the value that a load of at least b brings.

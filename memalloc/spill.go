@@ -511,7 +511,7 @@ func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, fp ir.Footpr
 		if !ok {
 			src, got = rm.src, rm.dst
 		}
-		in := ir.Arg{Kind: ir.ArgAP, Dtype: src.Dtype, Ref: uint32(m.APs.Add(src))}
+		in := rm.operand(m, src)
 		like := got.dense(&fp)
 		out := sp.chip(&like, rm.row, r.box, r.loc)
 		row := *m.Insts.At(rm.load)

@@ -111,7 +111,7 @@ func TestNestedLoopsSpill(t *testing.T) {
 	psum := 0
 	for _, banks := range []int{0, 2} {
 		fits := true
-		for size := int64(2000); fits; size -= 64 {
+		for size := int64(1400); fits; size -= 112 {
 			p := parsed(t, nestedLoops)
 			loop := map[ir.Block]bool{}
 			for b, r := range p.m.Blocks.All() {
@@ -144,7 +144,7 @@ func TestNestedLoopsSpill(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"sum", "s", "ring", "x"} {
+	for _, name := range []string{"sum", "s", "ring", "local"} {
 		if !homes[name] {
 			t.Errorf("%s was never spilled: %v", name, homes)
 		}
@@ -396,5 +396,51 @@ func TestWithLoopSteadyState(t *testing.T) {
 	pass()
 	if n := testing.AllocsPerRun(5, pass); n != 0 {
 		t.Errorf("%v allocations a run, want 0", n)
+	}
+}
+
+// What a turn loads by its number it can load again, and needs no home.
+func TestIndexedLoadIsItsOwnHome(t *testing.T) {
+	const text = `rir 1
+module "m" trn2
+axis i1 "i" 0 3 1
+axis i2 "j" 0 2 1
+expr e1 axis i1
+expr e2 affine 0 e1*4096
+func "sg0000" entry {
+  set "W" ExternalInput Tensor float32 [3 128 32] part -1
+    %1 "W" DRAM 1 x 49152 at 0
+  set "D" ExternalOutput Tensor float32 [128 32] part -1
+    %2 "D" DRAM 1 x 16384 at 0
+  set "a" Internal NeuronSBTensor float32 [128 32] part 0
+    %3 "a" SB 128 x 128 at 0
+  set "w" Internal NeuronSBTensor float32 [128 32] part 0
+    %4 "w" SB 128 x 128 at 0
+  set "y" Internal NeuronSBTensor float32 [128 32] part 0
+    %5 "y" SB 128 x 128 at 0
+  block "Block1" {
+    I-# "a" Memset DVE () -> (%3 0+128 @0 1*32:float32) constant=1065353216
+    I-# "L" Loop Unassigned () -> () axis i1 {
+      block "body" {
+        I-# "lw" Load SP (sym(set 1 0+0 @0 32*128 1*32 addr e2):float32) -> (%4 0+128 @0 1*32:float32)
+        I-# "aw" TensorTensor DVE (%3 0+128 @0 1*32:float32, %4 0+128 @0 1*32:float32) -> (%3 0+128 @0 1*32:float32) op=add
+        I-# "y" TensorTensor DVE (%3 0+128 @0 1*32:float32, %3 0+128 @0 1*32:float32) -> (%5 0+128 @0 1*32:float32) op=add
+        I-# "M" Loop Unassigned () -> () axis i2 {
+          block "inner" {
+            I-# "ay" TensorTensor DVE (%3 0+128 @0 1*32:float32, %5 0+128 @0 1*32:float32) -> (%3 0+128 @0 1*32:float32) op=add
+            I-# "aw2" TensorTensor DVE (%3 0+128 @8 1*8:float32, %4 0+128 @16 1*8:float32) -> (%3 0+128 @8 1*8:float32) op=add
+          }
+        }
+      }
+    }
+    I-# "sa" Save SP (%3 0+128 @0 1*32:float32) -> (%2 @0 32*128 1*32:float32)
+  }
+}
+`
+	var ws Workspace
+	p := parsed(t, text)
+	_, sb := sameWithLoops(t, p, &ws, Options{StripBytes: 8, SBBytes: 8 + 2*128 + 32})
+	if sb.Remats != 1 || sb.Saves != 0 {
+		t.Errorf("%d of %d spilled brought from their source, %d saves\n%s", sb.Remats, sb.Spilled, sb.Saves, ir.Append(nil, &p.m))
 	}
 }

@@ -48,6 +48,9 @@ func (l *Linear) In(p Point, loop uint32) bool {
 	return loop == 0 || l.Loops[loop].Head < p && p < l.Loops[loop].End
 }
 
+// SharedAxis reports two loops that count with one axis, so that an index may mean two things.
+func (l *Linear) SharedAxis() bool { return l.twice }
+
 // Share reports two points with a loop around both.
 func (l *Linear) Share(p, q Point) bool {
 	n := l.LoopOf(p)
