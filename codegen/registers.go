@@ -26,6 +26,7 @@ func colourRegisters(w *Worker) error {
 		w.Count("lanes", int64(mt.HighWater))
 		w.Count("coalesced", int64(mt.Coalesced))
 		w.Count("rounds", int64(mt.Rounds))
+		w.Count("score", mt.Scores[0])
 		w.Count("spilled", int64(mt.Spilled))
 		w.Count("spill_cycles", mt.SpillCycles)
 		w.Count("used_percent", int64(mt.Utilisation))

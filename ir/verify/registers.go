@@ -88,12 +88,14 @@ func regOps(m *ir.Module, i ir.Inst) (l []regOp) {
 }
 
 func exprRegs(m *ir.Module, e ir.Expr) (l []ir.Reg) {
+	seen := map[ir.Expr]bool{0: true}
 	for todo := []ir.Expr{e}; len(todo) > 0; {
 		e := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if e == 0 {
+		if seen[e] {
 			continue
 		}
+		seen[e] = true
 		r := m.Exprs.At(e)
 		if r.Kind == ir.ExprReg {
 			l = append(l, ir.Reg(r.Ref))

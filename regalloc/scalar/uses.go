@@ -16,7 +16,7 @@ type occ struct {
 	hard bool
 }
 
-// copy_ is a move from register to register.
+// move is one from register to register.
 type move struct {
 	at       uint32
 	src, dst ir.Reg
@@ -32,6 +32,8 @@ type uses struct {
 	flat  []occ
 	regs  []ir.Reg // of flat
 	exprs []ir.Expr
+	seen  []uint32 // by expression: the turn in which it was visited
+	turn  uint32
 }
 
 func (u *uses) of(r uint32) []occ { return u.occs[u.off[r]:u.off[r+1]] }
@@ -109,11 +111,22 @@ func (u *uses) symbolic(m *ir.Module, o occ, s *ir.SymRow) {
 		return
 	}
 	o.hard = true
-	// A part that stands in the expression twice is visited twice; children have smaller numbers, and expressions are small.
+	for len(u.seen) < m.Exprs.Len() {
+		u.seen = append(u.seen, 0)
+	}
+	if u.turn++; u.turn == 0 {
+		clear(u.seen)
+		u.turn = 1
+	}
 	u.exprs = append(u.exprs[:0], s.Addr)
 	for len(u.exprs) > 0 {
-		e := m.Exprs.At(u.exprs[len(u.exprs)-1])
+		x := u.exprs[len(u.exprs)-1]
 		u.exprs = u.exprs[:len(u.exprs)-1]
+		if u.seen[x] == u.turn {
+			continue // a part that stands in the expression twice
+		}
+		u.seen[x] = u.turn
+		e := m.Exprs.At(x)
 		if e.Kind == ir.ExprReg {
 			u.add(o, ir.Reg(e.Ref))
 		}
@@ -168,5 +181,5 @@ func (u *uses) sort(nregs int) {
 }
 
 func (u *uses) bytes() int {
-	return 16*(cap(u.occs)+cap(u.flat)) + 4*(cap(u.off)+cap(u.regs)+cap(u.exprs)) + cap(u.engine) + 12*cap(u.moves)
+	return 16*(cap(u.occs)+cap(u.flat)) + 4*(cap(u.off)+cap(u.regs)+cap(u.exprs)+cap(u.seen)) + cap(u.engine) + 12*cap(u.moves)
 }
