@@ -99,6 +99,14 @@ func (l *Lanes) Place(n uint32, neighbours []uint32) bool {
 		for _, j := range neighbours {
 			busy |= mask[j]
 		}
+		if l.width[n] == 1 {
+			at := bits.TrailingZeros64(^busy)
+			if at == 64 {
+				return false
+			}
+			l.At[n], mask[n] = int32(at), 1<<at
+			return true
+		}
 		l.busy[0] = busy
 	case 1:
 		lo, hi, wide := l.taken[0], l.taken[1], l.wide
