@@ -26,6 +26,7 @@ type Adjacency struct {
 	off  []uint32
 	list []uint32
 	done []uint32 // list once Finish has run, else nil: a list that is asked for too early is out of bounds
+	seen []uint32 // of Unique: by node, 1 + the last list that it stood in
 }
 
 // Begin starts a graph of n nodes.
@@ -77,6 +78,29 @@ func (g *Adjacency) Finish() {
 	g.done = g.list
 }
 
+// Unique drops, after Finish, all but the first of equal neighbours of each node: for a builder that meets a pair more than once
+// and need not remember which. It takes time in what was put.
+func (g *Adjacency) Unique() {
+	g.seen = Resized(g.seen, len(g.deg))
+	clear(g.seen)
+	at, from := uint32(0), uint32(0)
+	for a := range g.deg {
+		to := g.off[a+1]
+		start := at
+		for _, b := range g.list[from:to] {
+			if g.seen[b] != uint32(a)+1 {
+				g.seen[b] = uint32(a) + 1
+				g.list[at] = b
+				at++
+			}
+		}
+		from = to
+		g.off[a+1], g.deg[a] = at, at-start
+	}
+	g.list = g.list[:at]
+	g.done = g.list
+}
+
 // Neighbours returns the neighbours of a, in the order of Put. Valid until the next Begin or Reset; not to be written.
 func (g *Adjacency) Neighbours(a uint32) []uint32 {
 	i, j := g.off[a], g.off[a+1]
@@ -96,7 +120,9 @@ func (g *Adjacency) Edges() int { return len(g.list) / 2 }
 func (g *Adjacency) Reset() { g.deg, g.off, g.list, g.done = g.deg[:0], g.off[:0], g.list[:0], nil }
 
 // Bytes returns the size of the storage, used or not.
-func (g *Adjacency) Bytes() int { return sizeOf(g.deg) + sizeOf(g.off) + sizeOf(g.list) }
+func (g *Adjacency) Bytes() int {
+	return sizeOf(g.deg) + sizeOf(g.off) + sizeOf(g.list) + sizeOf(g.seen)
+}
 
 // Build makes the whole graph from a list of edges: both passes at once, for a caller that has the edges in memory. Edges that
 // stand together by their first node cost less than mixed ones, since that node's counter stays in a register.

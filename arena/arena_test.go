@@ -509,3 +509,29 @@ func TestReport(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// Unique keeps the first of each neighbour, and both sides agree.
+func TestAdjacencyUnique(t *testing.T) {
+	var g Adjacency
+	edges := [][2]uint32{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {3, 0}, {0, 1}}
+	for range 2 {
+		g.Begin(5)
+		for _, e := range edges {
+			g.Count(e[0], e[1])
+		}
+		g.Fill()
+		for _, e := range edges {
+			g.Put(e[0], e[1])
+		}
+		g.Finish()
+		g.Unique()
+		for a, want := range [][]uint32{{1, 3}, {0, 2}, {1}, {0}, {}} {
+			if got := g.Neighbours(uint32(a)); !slices.Equal(got, want) || g.Degree(uint32(a)) != len(want) {
+				t.Errorf("node %d: %v, degree %d, want %v", a, got, g.Degree(uint32(a)), want)
+			}
+		}
+		if g.Edges() != 3 {
+			t.Errorf("%d edges, want 3", g.Edges())
+		}
+	}
+}

@@ -69,12 +69,7 @@ func (g *Graph) Build(n int, segs []Seg) {
 	}
 	g.Kind = GraphAdjacency
 	g.live.Resize(len(segs))
-	matrix := false
-	if !g.single {
-		if matrix = n <= g.Limits.MatrixNodes; !matrix {
-			g.groupSegs()
-		}
-	}
+	matrix := !g.single && n <= g.Limits.MatrixNodes
 	g.adj.Begin(n)
 	if matrix {
 		g.matrix.Resize(n)
@@ -86,6 +81,9 @@ func (g *Graph) Build(n int, segs []Seg) {
 	}
 	g.sweep(matrix, true)
 	g.adj.Finish()
+	if !g.single && !matrix {
+		g.adj.Unique()
+	}
 	g.edges = g.adj.Edges()
 }
 
@@ -152,7 +150,8 @@ func (g *Graph) groupSegs() {
 	g.off = g.off[:g.n+1]
 }
 
-// sweep walks through time with the set of open segments and hands over every interfering pair of nodes once.
+// sweep walks through time with the set of open segments and hands over every interfering pair of nodes: once with the matrix or
+// where nodes have one segment, else as often as their segments overlap.
 func (g *Graph) sweep(matrix, put bool) {
 	g.live.Clear()
 	gone := 0
@@ -177,11 +176,7 @@ func (g *Graph) sweep(matrix, put bool) {
 		default:
 			for _, o := range g.live.Members() {
 				a := g.segs[o].Node
-				if matrix {
-					if !g.matrix.Set(a, s.Node) {
-						continue
-					}
-				} else if !g.firstOverlap(o, uint32(i)) {
+				if matrix && !g.matrix.Set(a, s.Node) {
 					continue
 				}
 				if put {
@@ -193,23 +188,6 @@ func (g *Graph) sweep(matrix, put bool) {
 		}
 		g.live.Add(uint32(i))
 	}
-}
-
-// firstOverlap reports whether the overlap of segments p and q is the earliest between their nodes.
-func (g *Graph) firstOverlap(p, q uint32) bool {
-	a, b := g.segsOf(g.segs[p].Node), g.segsOf(g.segs[q].Node)
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		s, t := g.segs[a[i]], g.segs[b[j]]
-		if s.Start < t.End && t.Start < s.End {
-			return a[i] == p && b[j] == q
-		}
-		if s.End <= t.End {
-			i++
-		} else {
-			j++
-		}
-	}
-	return false
 }
 
 func (g *Graph) segsOf(n uint32) []uint32 { return g.segOf[g.off[n]:g.off[n+1]] }

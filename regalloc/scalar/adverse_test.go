@@ -359,6 +359,34 @@ func TestSemaphores(t *testing.T) {
 	}
 }
 
+// Long programs of many blocks, some of whose registers live through all of them, and of moves only: right with a full file and a
+// small one.
+func TestLongPrograms(t *testing.T) {
+	for name, build := range map[string]func(*ir.Module){
+		"blocks": func(m *ir.Module) { blocks(m, 300) },
+		"window": func(m *ir.Module) { window(m, 2000, 60, target.EngineSP, target.EnginePool) },
+		"moves":  func(m *ir.Module) { chain(m, 3000) },
+	} {
+		for _, lanes := range []int{62, 12} {
+			var m ir.Module
+			build(&m)
+			var ws Workspace
+			var g verify.Registers
+			g.Remember(&m, m.Entry)
+			mt, err := Colour(&m, m.Entry, &ws, Options{Lanes: lanes})
+			if err != nil {
+				t.Fatalf("%s, %d lanes: %v", name, lanes, err)
+			}
+			if err := g.Check(&m, lanes); err != nil {
+				t.Errorf("%s, %d lanes: %v", name, lanes, err)
+			}
+			if name == "moves" && (mt.HighWater != 1 || mt.Dropped < 2900) {
+				t.Errorf("a chain of moves: %+v", mt)
+			}
+		}
+	}
+}
+
 // Deeply nested loops need no stack of calls.
 func TestDeepLoops(t *testing.T) {
 	const depth = 100_000

@@ -57,7 +57,6 @@ func throughout(m *ir.Module, n int) {
 
 // chain builds n moves, each from the one before.
 func chain(m *ir.Module, n int) {
-	throughout(m, 0)
 	var b ir.Builder
 	m.Reset()
 	m.Gen, _ = target.ByLevel(30)
@@ -76,6 +75,54 @@ func chain(m *ir.Module, n int) {
 	m.Funcs.At(b.Func).Regs = m.RegList.AddSlice(regs)
 }
 
+// blocks builds n blocks that branch to one of the next two, with 40 registers live through all of them, each of which is written
+// again in every 40th block, and two that live within each block.
+func blocks(m *ir.Module, n int) {
+	const wide = 40
+	m.Reset()
+	m.Gen, _ = target.ByLevel(30)
+	name := m.Names.Intern("v")
+	f := m.Funcs.Add(ir.FuncRow{Name: m.Names.Intern("main")})
+	m.Entry = f
+	var regs []ir.Reg
+	reg := func() ir.Arg {
+		r := m.Regs.Add(ir.RegRow{Name: name, Dtype: target.Int32, Width: 1, Engine: target.EngineSP, Phys: -1})
+		regs = append(regs, r)
+		return ir.RegArg(r, target.Int32)
+	}
+	var list []ir.Block
+	for range n + 2 {
+		list = append(list, m.Blocks.Add(ir.BlockRow{Func: f}))
+	}
+	var live [wide]ir.Arg
+	var order []ir.Inst
+	add := func(b ir.Block, op ir.Opcode, ins, outs []ir.Arg, attrs ...ir.Attr) {
+		order = append(order, m.NewInst(b, op, target.EngineSP, ins, outs, attrs...))
+	}
+	for k := range live {
+		live[k] = reg()
+		add(list[0], ir.OpRegisterMove, []ir.Arg{ir.ImmI32(1)}, live[k:k+1])
+	}
+	for k := range n {
+		b := list[k]
+		x, y := reg(), reg()
+		plus := ir.Enum(ir.KeyOp, target.AluAdd)
+		add(b, ir.OpRegisterAlu, []ir.Arg{live[k%wide], live[(k+7)%wide]}, []ir.Arg{x}, plus)
+		add(b, ir.OpRegisterAlu, []ir.Arg{x, live[(k+11)%wide]}, []ir.Arg{y}, plus)
+		add(b, ir.OpRegisterAlu, []ir.Arg{x, y}, live[k%wide:k%wide+1], plus)
+		add(b, ir.OpCompareAndBranch, []ir.Arg{y, ir.ImmI32(0)}, nil, ir.Int(ir.KeyCompOp, 0),
+			ir.Int(ir.KeyOnTrue, int64(list[k+1])), ir.Int(ir.KeyOnFalse, int64(list[k+2])))
+		m.Blocks.At(b).Order = m.Order.AddSlice(order)
+		order = order[:0]
+	}
+	for k := range live {
+		add(list[n+1], ir.OpRegisterAlu, []ir.Arg{live[k], ir.ImmI32(1)}, live[k:k+1], ir.Enum(ir.KeyOp, target.AluAdd))
+	}
+	m.Blocks.At(list[n+1]).Order = m.Order.AddSlice(order)
+	r := m.Funcs.At(f)
+	r.Blocks, r.Regs = m.BlockList.AddSlice(list), m.RegList.AddSlice(regs)
+}
+
 // uncolour takes the numbers back.
 func uncolour(m *ir.Module) {
 	for _, r := range m.Regs.All() {
@@ -89,7 +136,9 @@ func TestSteadyState(t *testing.T) {
 	big := &ir.Module{}
 	window(big, 5000, 100, target.EngineSP, target.EngineDVE)
 	var ws Workspace
-	for _, m := range []*ir.Module{loops, big} {
+	many := &ir.Module{}
+	blocks(many, 500)
+	for _, m := range []*ir.Module{loops, big, many} {
 		pass := func() {
 			uncolour(m)
 			if mt, err := Colour(m, m.Entry, &ws, Options{}); err != nil || mt.Rounds > 0 {
@@ -132,6 +181,9 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 	for _, n := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("throughout/%d", n), func(b *testing.B) { measure(b, n, func(m *ir.Module) { throughout(m, n) }) })
+	}
+	for _, n := range []int{5_000, 50_000} {
+		b.Run(fmt.Sprintf("blocks/%d", 2*n), func(b *testing.B) { measure(b, 2*n, func(m *ir.Module) { blocks(m, n) }) })
 	}
 	for _, n := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprintf("moves/%d", n), func(b *testing.B) { measure(b, n, func(m *ir.Module) { chain(m, n) }) })
