@@ -119,7 +119,7 @@ func TestInternalErrors(t *testing.T) {
 
 // sbBound is the least SB that a program could do with if nothing spilled: the most bytes that are live together at partition 0,
 // where all tall locations are and what matmuls read, or a quarter of what is live in all quadrants.
-func sbBound(t *testing.T, p *program) int64 {
+func sbBound(t testing.TB, p *program) int64 {
 	var ws Workspace
 	if _, err := SB(&p.m, p.f, &ws, Options{}); err != nil {
 		t.Fatal(err)
@@ -160,4 +160,41 @@ func TestPacksToTheBound(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Also where the first attempts leave something over, a second run through one workspace allocates nothing.
+func TestSteadyStateOfAttempts(t *testing.T) {
+	p := lowerModel(t, zooModel(t, "zoo:resnet50"), 30)
+	bound := sbBound(t, p)
+	var ws Workspace
+	run := func(opt Options) error {
+		unplace(p)
+		_, err := SB(&p.m, p.f, &ws, opt)
+		return err
+	}
+	tight := Options{SBBytes: bound + bound/50, NoSpill: true}
+	if err := run(tight); err != nil {
+		t.Fatal(err)
+	}
+	if !ws.sb.tight {
+		t.Fatal("the first attempt was enough")
+	}
+	if n := testing.AllocsPerRun(3, func() { run(tight) }); n != 0 {
+		t.Errorf("%v allocations a run, want 0", n)
+	}
+}
+
+// BenchmarkSBTight places a model in its largest live set and 2 %, where the first attempts leave something over.
+func BenchmarkSBTight(b *testing.B) {
+	p := lowerModel(b, zooModel(b, "zoo:resnet50"), 30)
+	bound := sbBound(b, p)
+	var ws Workspace
+	b.ReportAllocs()
+	for b.Loop() {
+		unplace(p)
+		if _, err := SB(&p.m, p.f, &ws, Options{SBBytes: bound + bound/50, NoSpill: true}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ws.ranges.Units)), "ns/loc")
 }

@@ -12,8 +12,8 @@ import (
 
 const (
 	granule = 8
-	// maxAlign is the strictest alignment that a tile keeps for having it now, in granules: that of small tiles.
-	maxAlign = 256 / granule
+	// maxAlign is the strictest alignment that a tile keeps for having it now, in granules: that of tiles of whole pages.
+	maxAlign = 512 / granule
 	// Small tiles, those that the allocator aligns to the bus, rotate apart from the others, in the lowest lowPart of SB, so
 	// that they do not cut the rest into pieces that no long tile fits. Measured on Llama-3-8B, ResNet-50 and GPT-2: a limit
 	// between 512 B and 4 KiB and a part between a fifth and a sixteenth differ by 3 % in makespan, save for streams of 4 KiB
