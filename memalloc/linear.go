@@ -74,7 +74,7 @@ type scan struct {
 
 const (
 	pieceBytes   = 60
-	spilledBytes = 128
+	spilledBytes = 136
 	// reserved owns what is nobody's.
 	reserved = ^uint32(0)
 	never    = ^ssa.Point(0)
