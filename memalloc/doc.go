@@ -8,6 +8,7 @@
 //	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, rects.go, select.go, align.go, pins.go, webs.go,
 //	                                                                                 partners.go, spill.go, remat.go
 //	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go, lifetime.go, collective.go
+//	WithLoop(m, f, ws, opt)      PSUM and then SB over flattened loops               withloop.go, spill_blocks.go
 //
 // Passes reach them by name through the registrations of the one colouring driver, registration.go.
 //
@@ -26,4 +27,6 @@
 // own that holds just the bytes it touches, loaded before and saved after. Copies for one access cannot be spilled again, and
 // copies for a run are cut into copies for one access when they must be, so the rounds end. A value that a plain load brought
 // from DRAM that nobody changes meanwhile has a home already and is never saved.
+//
+// In a loop all of that holds for one turn: what a run of accesses needs is loaded in each turn, and saved if any turn may load it.
 package memalloc

@@ -19,7 +19,7 @@ func (ws *Workspace) liveBlocks(m *ir.Module, u *ssa.Unit) (int, error) {
 		return int(min(set.LiveN, set.Count)), err
 	}
 	n := int(set.Count)
-	if n == 1 || u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0 || ws.spill.opt.flat {
+	if n == 1 || u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0 || len(ws.lin.Loops) > 0 {
 		return n, nil
 	}
 	for live := 1; live < n; live++ {

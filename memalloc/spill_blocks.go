@@ -12,8 +12,8 @@ import (
 // run time only, so each has a copy of its own that holds what its pattern touches, loaded right before and saved right
 // after. The home has the blocks that are live, in the order of the tensor, so that the same index finds them there.
 
-// liveBlocks is how many blocks of a set are live at a time.
-func liveBlocks(set *ir.SetRow) uint32 {
+// slotsOf is how many blocks of a set are live at a time.
+func slotsOf(set *ir.SetRow) uint32 {
 	if set.LiveN > 0 && set.LiveN < set.Count {
 		return set.LiveN
 	}
@@ -47,7 +47,7 @@ func (ws *Workspace) blocksCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, opt *Op
 			}
 		}
 	}
-	return n * int64(liveBlocks(set)) * dramCost(m.Gen, l, set.Dtype.Size())
+	return n * int64(slotsOf(set)) * dramCost(m.Gen, l, set.Dtype.Size())
 }
 
 // alone reports an access that can have a copy of its own: its instruction runs, no other one is tied to it, it finds no bytes that
@@ -81,7 +81,7 @@ func (ws *Workspace) spillBlocks(m *ir.Module, u *ssa.Unit) {
 	}
 	set := *m.Sets.At(u.Set)
 	l := *m.Locs.At(set.First)
-	slots := liveBlocks(&set)
+	slots := slotsOf(&set)
 	hs, hl := sp.newSet(u.Set, arena.DeriveHome, ir.ClassTensor, target.SpaceDRAM, int64(slots)*int64(l.Parts), l.Bytes, ir.SetSpillHome)
 	for k := range set.Count {
 		h := home{loc: hl, part: int32(k % slots * l.Parts), row: l.Bytes}
