@@ -6,6 +6,8 @@
 //	Worker    the module and workspaces of one goroutine                worker.go
 //	Compile   Program in, package bytes out                             compile.go
 //	registry  every pass by name; plane2 the list of level 2            passes.go, plane.go
+//	colouring the registered allocators, rotation, HBM as passes        memory.go, hbm.go
+//	snapshots memory analysis behind passes; metrics of a compile       snapshot.go, metrics.go
 //	runPlane  timing, labels, dumps, verification, simulation           run.go, check.go
 //	Execute   a package on the machine simulator, compared              execute.go
 package codegen

@@ -17,9 +17,9 @@ type Metric struct {
 type Aggregation string
 
 const (
-	Sum     Aggregation = "sum"
-	Average Aggregation = "average"
-	None    Aggregation = "none" // the last one counts
+	MetricSum     Aggregation = "sum"
+	MetricAverage Aggregation = "average"
+	MetricLast    Aggregation = "none" // the last one counts
 )
 
 // addMetrics gathers the figures of the compile, whatever flags ask for them to be printed.
@@ -29,25 +29,28 @@ func (w *Worker) addMetrics(res *Result) {
 		res.Metrics = append(res.Metrics, Metric{Name: name, Aggregation: a, Value: float64(v)})
 	}
 	local, shared := &r.dram[ir.AddrLocal], &r.dram[ir.AddrShared]
-	put("renumbered_locations_psum", Sum, int64(r.psum.Nodes))
-	put("renumbered_locations_dram", Sum, int64(local.Nodes+shared.Nodes+r.dram[ir.AddrDebug].Nodes))
-	put("renumbered_locations_sb", Sum, int64(r.sb.Nodes))
-	put("splittable_sb_nodes", Sum, int64(r.sb.Splittable))
-	put("split_sb_nodes", Sum, int64(r.sb.Split))
-	put("dram_spill_bytes", Sum, local.HomeBytes)
-	put("dram_spill_bytes_aligned", Sum, local.HomeAligned)
-	put("dram_local_high_water", None, local.HighWater)
-	put("dram_local_total", Sum, local.Total)
-	put("dram_shared_high_water", None, shared.HighWater)
-	put("dram_shared_total", Sum, shared.Total)
-	put("collective_buffer_bytes", Sum, local.CollectiveBytes+shared.CollectiveBytes)
-	put("dma_accesses_before_allocation", Sum, w.transfersBefore)
+	put("renumbered_locations_psum", MetricSum, int64(r.psum.Nodes))
+	put("renumbered_locations_dram", MetricSum, int64(local.Nodes+shared.Nodes+r.dram[ir.AddrDebug].Nodes))
+	put("renumbered_locations_sb", MetricSum, int64(r.sb.Nodes))
+	put("splittable_sb_nodes", MetricSum, int64(r.sb.Splittable))
+	put("split_sb_nodes", MetricSum, int64(r.sb.Split))
+	put("shrunk_psum_nodes", MetricSum, int64(r.psum.Shrunk))
+	put("shrunk_sb_nodes", MetricSum, int64(r.sb.Shrunk))
+	put("shrink_savings", MetricSum, r.psum.ShrinkSaved+r.sb.ShrinkSaved)
+	put("dram_spill_bytes", MetricSum, local.HomeBytes)
+	put("dram_spill_bytes_aligned", MetricSum, local.HomeAligned)
+	put("dram_local_high_water", MetricLast, local.HighWater)
+	put("dram_local_total", MetricSum, local.Total)
+	put("dram_shared_high_water", MetricLast, shared.HighWater)
+	put("dram_shared_total", MetricSum, shared.Total)
+	put("collective_buffer_bytes", MetricSum, local.CollectiveBytes+shared.CollectiveBytes)
+	put("dma_accesses_before_allocation", MetricSum, w.transfersBefore)
 	w.transferSizes(res)
-	put("hbm_allocated", Sum, r.hbm.Allocated)
-	put("hbm_runtime", Sum, r.hbm.Runtime)
-	put("hbm_descriptors", Sum, r.hbm.Descriptors)
-	put("hbm_code", Sum, r.hbm.Code)
-	put("estimated_latency_ns", None, w.schedule.After.Makespan)
+	put("hbm_allocated", MetricSum, r.hbm.Allocated)
+	put("hbm_runtime", MetricSum, r.hbm.Runtime)
+	put("hbm_descriptors", MetricSum, r.hbm.Descriptors)
+	put("hbm_code", MetricSum, r.hbm.Code)
+	put("estimated_latency_ns", MetricLast, w.schedule.After.Makespan)
 }
 
 // transferKind is what a transfer is counted as.
@@ -103,20 +106,20 @@ func (w *Worker) transferSizes(res *Result) {
 			}
 		}
 	}
-	res.Metrics = append(res.Metrics, Metric{"dma_accesses_after_allocation", Sum, float64(transfers), 0})
+	res.Metrics = append(res.Metrics, Metric{"dma_accesses_after_allocation", MetricSum, float64(transfers), 0})
 	for s, space := range []string{"local", "shared"} {
 		for d, side := range []string{"in", "out"} {
 			for k, kind := range []string{"load", "save", "copy"} {
 				name := "dma_size_" + space + "_" + side + "_" + kind
 				sum, n := bytes[s][d][k], count[s][d][k]
-				res.Metrics = append(res.Metrics, Metric{name + "_total", Sum, float64(sum), 0},
-					Metric{name + "_average", Average, float64(sum) / float64(max(1, n)), n})
+				res.Metrics = append(res.Metrics, Metric{name + "_total", MetricSum, float64(sum), 0},
+					Metric{name + "_average", MetricAverage, float64(sum) / float64(max(1, n)), n})
 			}
 		}
 	}
 	for e, n := range engines {
 		if e := target.Engine(e); n > 0 {
-			res.Metrics = append(res.Metrics, Metric{"instructions_" + e.String(), Sum, float64(n), 0})
+			res.Metrics = append(res.Metrics, Metric{"instructions_" + e.String(), MetricSum, float64(n), 0})
 		}
 	}
 }

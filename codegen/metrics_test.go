@@ -22,7 +22,7 @@ func TestMetrics(t *testing.T) {
 	// Three loads and four saves of 512 bytes; one of each is of the shared tensor.
 	for name, want := range map[string]float64{
 		"renumbered_locations_psum": 0, "renumbered_locations_dram": 3, "renumbered_locations_sb": 4,
-		"splittable_sb_nodes": 0, "split_sb_nodes": 0,
+		"splittable_sb_nodes": 0, "split_sb_nodes": 0, "shrunk_psum_nodes": 0, "shrunk_sb_nodes": 0, "shrink_savings": 0,
 		"dram_spill_bytes": 0, "dram_spill_bytes_aligned": 0,
 		"dram_local_high_water": 4096, "dram_local_total": 4096, "dram_shared_high_water": 8192, "dram_shared_total": 4096,
 		"collective_buffer_bytes":        0,
@@ -38,7 +38,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, m.Value, want)
 		}
 	}
-	if m := got["dma_size_local_out_save_average"]; m.Aggregation != Average || m.Count != 3 || m.Value != 512 {
+	if m := got["dma_size_local_out_save_average"]; m.Aggregation != MetricAverage || m.Count != 3 || m.Value != 512 {
 		t.Errorf("%+v", m)
 	}
 	if got["hbm_code"].Value < 7*64 || got["estimated_latency_ns"].Value <= 0 || len(got) < 24+15 {

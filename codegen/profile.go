@@ -132,7 +132,7 @@ func (p *Profile) WriteTable(out io.Writer) {
 	for _, m := range r.Metrics {
 		if m.Value != 0 {
 			digits := 0
-			if m.Aggregation == Average {
+			if m.Aggregation == MetricAverage {
 				digits = 1
 			}
 			fmt.Fprintf(tw, "%.*f\t  %s\n", digits, m.Value, m.Name)

@@ -13,8 +13,8 @@ const DefaultAllreduceMiB = 500
 
 // Attributes of a function that has collectives, in bytes: what its buffers take, and how high they reach in their region.
 const (
-	AttrAllreduceBytes = "allreduce_buffer_size"
-	AttrAllreduceHigh  = "allreduce_buffer_high_water"
+	attrAllreduceBytes = "allreduce_buffer_size"
+	attrAllreduceHigh  = "allreduce_buffer_high_water"
 )
 
 // placeCollectives places the operands of collectives in a region from floor on, and returns where the rest may begin and what
@@ -63,8 +63,8 @@ func (ws *Workspace) placeCollectives(m *ir.Module, f ir.Func, floor int64, opt 
 		high = max(high, at+g.size[i])
 	}
 	mt.CollectiveBytes, mt.CollectiveHigh, mt.CollectiveLimit = sum, high-floor, limit
-	setFuncAttr(m, f, AttrAllreduceBytes, sum)
-	setFuncAttr(m, f, AttrAllreduceHigh, high-floor)
+	setFuncAttr(m, f, attrAllreduceBytes, sum)
+	setFuncAttr(m, f, attrAllreduceHigh, high-floor)
 	return high, g.order[n:], nil
 }
 

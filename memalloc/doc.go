@@ -9,6 +9,7 @@
 //	                                                                                 partners.go, spill.go, remat.go
 //	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go, lifetime.go, collective.go
 //	WithLoop(m, f, ws, opt)      PSUM and then SB over flattened loops               withloop.go, spill_blocks.go
+//	CheckFits(m, f, ws, opt)     refuses beforehand what none of them could place    oom.go
 //
 // Passes reach them by name through the registrations of the one colouring driver, registration.go.
 //

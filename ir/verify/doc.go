@@ -1,7 +1,7 @@
 // Package verify checks modules and repairs nothing. Its checkers share no code with what they check:
 //
 //	Module     legality of every instruction, after any pass                     module.go, operand.go, shape.go, gather.go
-//	Placement  no two locations that are live at once overlap; bounds, alignment  placement.go
+//	Placement  no two locations that are live at once overlap; bounds, alignment  placement.go, lives.go
 //	Reads      every read finds the bytes that were written for it                reads.go
 //	Order      accumulation groups and synchronisation in the final order         order.go
 //
