@@ -73,7 +73,7 @@ func TestCheckFitsRefusesNothingThatFits(t *testing.T) {
 			placed++
 		}
 	})
-	if refused == 0 || placed == 0 {
+	if !testing.Short() && (refused == 0 || placed == 0) {
 		t.Errorf("%d programs refused, %d placed: nothing is shown", refused, placed)
 	}
 	t.Logf("%d refused, %d placed", refused, placed)
