@@ -96,6 +96,7 @@ type spiller struct {
 	stays stays
 	cuts  cutter
 	walk  walker
+	fit   fitter
 	// split is by unit: it lives in parts. old and oldFirst are the stops before that was decided.
 	split    []bool
 	old      []stop

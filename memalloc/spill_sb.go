@@ -5,9 +5,9 @@ import (
 	"github.com/rosmar-compiler/rosmar/ssa"
 )
 
-// spillSB makes room for what found no place. Values leave the memory in gaps of their lives rather than for good: first the gaps
-// that bring what is live down to the memory, then those that the walk needs for holes that fit. What is left of each value gets
-// locations of its own.
+// spillSB makes room for what found no place. Values leave the memory in gaps of their lives rather than for good: in those that
+// bring what is live down to the memory, then in those that the walk needs for holes that fit. What stays of each value between
+// them gets locations of its own.
 func (ws *Workspace) spillSB(m *ir.Module) {
 	sp := &ws.spill
 	if len(ws.lin.Loops) > 0 { // a gap within a loop lies in every turn
@@ -46,17 +46,13 @@ func (ws *Workspace) spillSB(m *ir.Module) {
 	sp.apply()
 }
 
-// slackPercent is how much of the memory the choice by bytes leaves to holes.
-var slackPercent int64 = 0
-
 // planSB decides what is away when, in the stays.
 func (ws *Workspace) planSB(m *ir.Module) {
 	sp := &ws.spill
 	s, c := &sp.stays, &sp.cuts
 	n := len(ws.ranges.Units)
 	sp.findTails(m, &ws.lin)
-	limit := 4 * int64(ws.sb.n-ws.sb.floor)
-	c.pressure(ws, limit-limit*slackPercent/100)
+	c.pressure(ws, 4*int64(ws.sb.n-ws.sb.floor))
 	s.reset()
 	for i := range n {
 		u := &ws.ranges.Units[i]
@@ -95,7 +91,9 @@ func (ws *Workspace) planSB(m *ir.Module) {
 			}
 		}
 	}
+	sp.fit.pack(ws, s, &sp.walk)
 	sp.walk.run(ws, s)
+	sp.fit.rejoin(ws, s, &sp.walk)
 }
 
 // cutValue gives the stays of a unit locations of their own.

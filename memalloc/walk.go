@@ -1,6 +1,8 @@
 package memalloc
 
 import (
+	"math"
+
 	"cmp"
 	"math/bits"
 	"slices"
@@ -32,6 +34,7 @@ type guest struct {
 type walker struct {
 	guests   []guest
 	at       []spot // by stop
+	want     []spot // by stop: where it would like to be
 	byTime   []uint32
 	starts   []uint32
 	rows     [4][]uint32 // by quadrant: the tenants in it, by address
@@ -55,6 +58,7 @@ func (w *walker) run(ws *Workspace, s *stays) {
 		w.guests[t] = guest{next: s.tenants[t].first}
 	}
 	w.at = arena.Resized(w.at, len(s.stops))
+	clear(w.at)
 	w.starts = arena.Resized(w.starts, points+2)
 	clear(w.starts)
 	for i := range s.stops {
@@ -165,7 +169,7 @@ func (w *walker) away(s *stays, t uint32) {
 	}
 }
 
-// price is what it costs to send a tenant away, over the points that it is away; negative if it must stay.
+// price is what it costs to send a tenant away, less the longer it is away; negative if it must stay.
 func (w *walker) price(s *stays, t uint32, p ssa.Point) float64 {
 	g := &w.guests[t]
 	if s.tenants[t].bound || g.new || g.busy && g.next == s.tenants[t].first {
@@ -176,7 +180,7 @@ func (w *walker) price(s *stays, t uint32, p ssa.Point) float64 {
 	if g.busy { // it would only move
 		return 4*cost + 1
 	}
-	return cost / float64(x.at-p+1)
+	return cost / math.Sqrt(float64(x.at-p+1))
 }
 
 // settle finds a place for a tenant and clears it.
@@ -191,6 +195,10 @@ func (w *walker) settle(ws *Workspace, s *stays, t uint32, p ssa.Point) {
 	}
 	grain := int32(1)<<x.shift - 1
 	up := func(lo int32) int32 { return (lo + grain) &^ grain }
+	if want := w.want[w.guests[t].next]; want.quads != 0 && w.free(s, want, x.len) {
+		w.enter(t, want)
+		return
+	}
 	// The tightest hole.
 	best, tight := spot{}, int32(0)
 	for _, band := range candidates(x.class) {
@@ -218,6 +226,21 @@ func (w *walker) settle(ws *Workspace, s *stays, t uint32, p ssa.Point) {
 	}
 	w.clear(s, best.lo, best.lo+x.len, best.quads)
 	w.enter(t, best)
+}
+
+// free reports whether nobody is at a spot.
+func (w *walker) free(s *stays, at spot, length int32) bool {
+	for q := range w.rows {
+		if at.quads>>q&1 == 0 {
+			continue
+		}
+		for _, o := range w.rows[q] {
+			if lo := w.guests[o].lo; lo < at.lo+length && at.lo < lo+s.tenants[o].len {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // window is the cheapest place to clear. It starts at an end of a tenant, or ends at a start of one.

@@ -1,0 +1,151 @@
+package memalloc
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/regalloc"
+)
+
+// maxAround is how many stays may begin while a value is away for its cut to be looked at again, and packBudget how many neighbours
+// a stay may have on average for packing to go on: they bound the work.
+const (
+	maxAround  = 1024
+	packBudget = 4096
+)
+
+// fitter looks at the stays as rectangles of time and bytes, all at once: before the walk, which then knows where they would best lie,
+// and after it, when some cuts turn out needless. The walk sends away what stands in the way at the time, and the room that this had
+// before stays empty.
+type fitter struct {
+	// Items are the stays of each tenant in turn and the cuts between them. The place of an undone cut is that of the stays beside it.
+	spans  []regalloc.Seg
+	stop   []uint32 // that a stay begins with, or a cut ends at
+	isCut  []bool
+	sb     rects
+	byTime []regalloc.Seg
+	index  regalloc.Index
+	order  []uint32
+	hits   []uint32
+	around []uint32
+}
+
+// list numbers the items of the stays as they have been cut, the stays at places by stop, or nowhere yet.
+func (j *fitter) list(ws *Workspace, s *stays, at []spot) {
+	j.spans, j.stop, j.isCut = j.spans[:0], j.stop[:0], j.isCut[:0]
+	j.sb.reset(0, int64(ws.sb.n)*granule, int64(ws.sb.floor)*granule)
+	j.sb.tight = true
+	add := func(from, to, stop uint32, cut bool, t *tenant, at spot) {
+		j.spans = append(j.spans, regalloc.Seg{Start: from, End: to, Node: uint32(len(j.spans))})
+		j.stop, j.isCut = append(j.stop, stop), append(j.isCut, cut)
+		j.sb.at = append(j.sb.at, place{lo: at.lo, hi: at.lo + t.len, quads: at.quads, class: t.class, shift: t.shift, least: t.shift})
+	}
+	for k := range s.tenants {
+		t := &s.tenants[k]
+		for n := t.first; n < t.end; n++ {
+			x := &s.stops[n]
+			if n > t.first && !x.cut {
+				j.spans[len(j.spans)-1].End = x.end + 1
+				continue
+			}
+			if n > t.first {
+				add(s.stops[n-1].end+1, x.at, n, true, t, spot{})
+			}
+			if at == nil {
+				add(x.at, x.end+1, n, false, t, spot{})
+			} else {
+				add(x.at, x.end+1, n, false, t, at[n])
+			}
+		}
+	}
+	j.byTime = append(j.byTime[:0], j.spans...)
+	slices.SortFunc(j.byTime, func(a, b regalloc.Seg) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Node, b.Node))
+	})
+	j.index.Build(j.byTime)
+}
+
+// place finds item id a place that is free over the time of the items first to last.
+func (j *fitter) place(id, first, last uint32) bool {
+	j.hits = j.index.Append(j.hits[:0], j.spans[first].Start, j.spans[last].End)
+	j.around = j.around[:0]
+	for _, h := range j.hits {
+		if n := j.byTime[h].Node; (n < first || n > last) && j.sb.at[n].quads != 0 {
+			j.around = append(j.around, n)
+		}
+	}
+	return j.sb.Place(id, j.around)
+}
+
+// pack lays the stays without cutting any, those that take most first, and tells the walk where they lie. Some find no place.
+func (j *fitter) pack(ws *Workspace, s *stays, w *walker) {
+	j.list(ws, s, nil)
+	w.want = arena.Resized(w.want, len(s.stops))
+	clear(w.want)
+	j.order = j.order[:0]
+	for id := range j.spans {
+		if u := s.tenants[s.stops[j.stop[id]].tenant].unit; ws.solver.Nodes[u].Fixed {
+			j.sb.at[id] = ws.sb.at[u]
+		} else if !j.isCut[id] {
+			j.order = append(j.order, uint32(id))
+		}
+	}
+	area := func(id uint32) int64 {
+		p, t := &j.sb.at[id], &j.spans[id]
+		return int64(p.hi-p.lo) * quadsOfClass(p.class) * int64(t.End-t.Start)
+	}
+	slices.SortFunc(j.order, func(a, b uint32) int { return cmp.Or(cmp.Compare(area(b), area(a)), cmp.Compare(a, b)) })
+	budget := packBudget * len(j.order)
+	for _, id := range j.order {
+		if budget < 0 {
+			return
+		}
+		if j.place(id, id, id) {
+			w.want[j.stop[id]] = spot{j.sb.at[id].lo, j.sb.at[id].quads}
+		}
+		budget -= len(j.hits)
+	}
+}
+
+// rejoin goes through the cuts, those that cost most first, and undoes those for which all that they part finds a place together.
+func (j *fitter) rejoin(ws *Workspace, s *stays, w *walker) {
+	j.list(ws, s, w.at)
+	price := func(id uint32) int64 { x := &s.stops[j.stop[id]]; return x.reload + x.save }
+	j.order = j.order[:0]
+	for id := range j.spans {
+		if j.isCut[id] && price(uint32(id)) > 0 {
+			j.order = append(j.order, uint32(id))
+		}
+	}
+	slices.SortFunc(j.order, func(a, b uint32) int { return cmp.Or(cmp.Compare(price(b), price(a)), cmp.Compare(a, b)) })
+	for _, id := range j.order {
+		first, last := id-1, id+1
+		for first > 0 && j.isCut[first-1] && j.sb.at[first-1].quads != 0 && id-first < maxAround {
+			first -= 2
+		}
+		for int(last)+1 < len(j.spans) && j.isCut[last+1] && j.sb.at[last+1].quads != 0 && last-id < maxAround {
+			last += 2
+		}
+		if j.crowded(first, last) || j.sb.at[id-1].quads == 0 || j.sb.at[id+1].quads == 0 || !j.place(id, first, last) {
+			continue
+		}
+		for n := first; n <= last; n++ {
+			j.sb.at[n] = j.sb.at[id]
+		}
+		s.stops[j.stop[id]].cut = false
+	}
+	for id := range j.spans {
+		if p := &j.sb.at[id]; p.quads != 0 {
+			w.at[j.stop[id]] = spot{p.lo, p.quads}
+		}
+	}
+}
+
+// crowded reports whether the items first to last, or those that begin in their time, are too many to look at.
+func (j *fitter) crowded(first, last uint32) bool {
+	byStart := func(s regalloc.Seg, p uint32) int { return cmp.Compare(s.Start, p) }
+	a, _ := slices.BinarySearchFunc(j.byTime, j.spans[first].Start, byStart)
+	b, _ := slices.BinarySearchFunc(j.byTime, j.spans[last].End, byStart)
+	return last-first >= maxAround || b-a > maxAround
+}
