@@ -45,13 +45,13 @@ func (ws *Workspace) colourSB(m *ir.Module, opt *Options, mt *Metrics) error {
 	}
 }
 
-// selectSB gives places in SB.
+// selectSB gives places in SB: after a round that spilled, those that its walk has found.
 func (ws *Workspace) selectSB(m *ir.Module) error {
+	if ws.selectHinted() {
+		return nil
+	}
 	if i := attempt(ws, &ws.sb); i != 0 {
 		return ws.sb.fault(m, ws.ranges.Units[i-1].First, i-1)
-	}
-	if len(ws.result.Stuck)+len(ws.result.Unplaced) > 0 {
-		ws.selectHinted()
 	}
 	return nil
 }

@@ -382,24 +382,23 @@ next:
 	return h.rects.Place(n, neighbours)
 }
 
-// selectHinted places by the walk of the round before, what it gave a place first, and keeps that when it leaves less over.
-func (ws *Workspace) selectHinted() {
-	s, r, best := &ws.solver, &ws.result, &ws.best
-	hints := &ws.spill.walk.hints
-	if len(hints.Slice()) == 0 {
-		return
+// selectHinted places by the walk of the round before, what it gave a place first, and reports whether all found one.
+func (ws *Workspace) selectHinted() bool {
+	s, w := &ws.solver, &ws.spill.walk
+	if len(w.hints.Slice()) == 0 {
+		return false
 	}
-	known := func(n uint32) int {
-		if hints.Get(ws.ranges.Units[n].Set).quads != 0 {
-			return 1
+	ws.order = append(ws.order[:0], s.Order...)
+	s.Order = s.Order[:0]
+	for _, known := range [2]bool{false, true} {
+		for _, n := range ws.order {
+			if known == (w.hints.Get(ws.ranges.Units[n].Set).quads != 0) {
+				s.Order = append(s.Order, n)
+			}
 		}
-		return 0
 	}
-	slices.SortStableFunc(s.Order, func(a, b uint32) int { return cmp.Compare(known(a), known(b)) })
-	*r, *best = *best, *r
 	ws.sb.again(s.Nodes, true)
-	regalloc.Select(s, hinted{&ws.sb, ws}, r)
-	if len(r.Stuck)+len(r.Unplaced) > 0 && r.Score >= best.Score {
-		*r, *best = *best, *r
-	}
+	regalloc.Select(s, hinted{&ws.sb, ws}, &ws.result)
+	s.Order = append(s.Order[:0], ws.order...)
+	return len(ws.result.Stuck)+len(ws.result.Unplaced) == 0
 }
