@@ -66,7 +66,7 @@ func TestSeed43PsumFixed(t *testing.T) {
 	before(t, plane2, "psum_legalization", "coloring_allocator_psum")
 	var w Worker
 	o := verified("trn2")
-	o.SBBytes = 20 << 10
+	o.SBBytes = 24 << 10
 	upto := func(pass string) []ir.LocRow {
 		o.Pass = plane2[:slices.Index(plane2, pass)+1]
 		w.compileOnly(t, "zoo:mlp?layers=3&width=512&batch=64&in=512", &o)

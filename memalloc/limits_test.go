@@ -56,7 +56,7 @@ func expect(t *testing.T, p *program, opt Options, want ...string) Metrics {
 
 // A tensor that can be neither placed nor spilled ends the loop, naming itself, its need, the limit, the worst instruction and the
 // largest tensors there.
-func TestSeed64UnspillableIsFatal(t *testing.T) {
+func TestSpillHasLimits(t *testing.T) {
 	t.Run("nothing fits", func(t *testing.T) {
 		k := newMaker(t, 1)
 		x := k.load(128, 300)
@@ -154,48 +154,8 @@ func TestSpillTightOperands(t *testing.T) {
 	}
 }
 
-// An input that fits takes one attempt, and one that needs rounds is not cut off by a count of them.
-func TestSeed58And59Rounds(t *testing.T) {
-	k := newMaker(t, 1)
-	dag(128)(k)
-	p := k.close()
-	if mt, err := SB(&p.m, p.f, new(Workspace), Options{}); err != nil || mt.Iterations != 1 || mt.Spilled != 0 {
-		t.Errorf("%d rounds, %d spilled, error %v", mt.Iterations, mt.Spilled, err)
-	}
-	var g regalloc.Guard
-	g.Start()
-	for range 10 * regalloc.StagnationRounds {
-		if err := g.Next(1, true); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// Each round colours a function that is larger by the spill code of the last, numbered anew.
-func TestSeed60RoundsGrow(t *testing.T) {
-	k := newMaker(t, 1)
-	dag(128)(k)
-	p := k.close()
-	before := len(p.m.OrderOf(p.m.BlocksOf(p.f)[0]))
-	size := peakSB(&p.m, p.f) / 2 &^ (granule - 1)
-	var ws Workspace
-	mt, err := SB(&p.m, p.f, &ws, Options{StripBytes: 8, SBBytes: 8 + size})
-	if err != nil {
-		t.Fatal(err)
-	}
-	after := len(p.m.OrderOf(p.m.BlocksOf(p.f)[0]))
-	if mt.Iterations < 2 || after <= before || ws.lin.Points() != after || len(ws.ranges.Units) != mt.Nodes {
-		t.Errorf("%d rounds, %d instructions became %d, the last round saw %d", mt.Iterations, before, after, ws.lin.Points())
-	}
-	for i := 1; i < len(ws.ranges.Units); i++ {
-		if ws.ranges.Units[i].Start < ws.ranges.Units[i-1].Start {
-			t.Fatalf("unit %d starts before the one before it", i)
-		}
-	}
-}
-
 // The limit on the clock, lowered, ends an allocation as what it is.
-func TestSeed63Watchdog(t *testing.T) {
+func TestSpillWatchdog(t *testing.T) {
 	k := newMaker(t, 1)
 	dag(128)(k)
 	p := k.close()

@@ -113,6 +113,8 @@ type Metrics struct {
 	Saves          int   // inserted save or copy-out instructions
 	Reloads        int   // inserted reloads
 	Remats         int   // values among Spilled that had a home already
+	MovedBytes     int64 // SB: bytes by the spill code to and from DRAM, less by loads that it made needless
+	LateBytes      int64 // SB: of SpilledBytes, those of values whose loads were only made later or in parts
 	HomeBytes      int64 // SB, PSUM: DRAM bytes of new homes; DRAM: bytes of all homes
 	HomeAligned    int64 // DRAM: the same, each in whole pages
 	PinTried       int64 // bytes a partition of loads that could be made again, where something found no place

@@ -17,7 +17,10 @@ func measureSpill(t *testing.T, p *program, ws *Workspace, name string) (got, wa
 		t.Fatalf("%s: %v", name, err)
 	}
 	got.moved += moved(&p.m, p.f)
-	got.values = mt.SpilledBytes
+	got.values = mt.SpilledBytes - mt.LateBytes
+	if got.moved != mt.MovedBytes {
+		t.Errorf("%s: %d bytes moved, the metrics say %d", name, got.moved, mt.MovedBytes)
+	}
 	ratio := func(a, b int64) float64 { return float64(a) / float64(b) }
 	t.Logf("%-12s size %6d, floor %6d: moved %9d of %9d, %.2f; values %9d of %9d, %.2f; %d rounds, %v", name, size, floorOf(&p.m, p.f),
 		got.moved, want.moved, ratio(got.moved, want.moved), got.values, want.values, ratio(got.values, want.values), mt.Iterations, mt.SpillTime)

@@ -140,8 +140,12 @@ func (ws *Workspace) cutValue(m *ir.Module, i uint32, ts []tenant) {
 		ws.pins.state.Set(u.Set, unpinned)
 		sp.mt.Unpinned += m.Locs.At(u.First).Bytes
 	}
-	if !sp.copied.Get(u.Set) && sp.moved > 0 {
+	sp.mt.MovedBytes += sp.moved
+	if !sp.copied.Get(u.Set) {
 		sp.countSpilled(m, u, isRemat)
+		if l := m.Locs.At(u.First); sp.moved <= 0 {
+			sp.mt.LateBytes += l.Bytes * int64(l.Parts)
+		}
 	}
 	sp.drop(u)
 }
@@ -159,7 +163,9 @@ func (ws *Workspace) spillValue(m *ir.Module, u *ssa.Unit) {
 		sp.cutRuns(true)
 	}
 	sp.plan(isRemat, &rm)
+	sp.moved = 0
 	ws.rewrite(m, u, &rm, isRemat, single)
+	sp.mt.MovedBytes += sp.moved
 	if !again {
 		sp.countSpilled(m, u, isRemat)
 	}
