@@ -12,10 +12,10 @@ import (
 func colourRegisters(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) error {
 		var before verify.Registers
-		if w.opt.Verify {
+		if w.opt.Verify && w.m.Regs.Len() > 1 {
 			before.Remember(w.m, f)
 		}
-		mt, err := scalar.Colour(w.m, f, &w.scalar, scalar.Options{SBBytes: int64(w.opt.SBBytes), Watchdog: w.opt.Watchdog})
+		mt, err := scalar.Colour(w.m, f, &w.scalar, scalar.Options{SBBytes: int64(w.opt.SBBytes), Watchdog: w.opt.Watchdog, Log: w.Log})
 		if err != nil {
 			return err
 		}

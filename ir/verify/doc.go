@@ -4,6 +4,7 @@
 //	Placement  no two locations that are live at once overlap; bounds, alignment  placement.go, lives.go
 //	Reads      every read finds the bytes that were written for it                reads.go
 //	Order      accumulation groups and synchronisation in the final order         order.go
+//	Registers  each register is read where its value is, on every path            registers.go
 //
 // Placement and Reads know loops: loops.go lays bodies out and finds what turns have in common, turns.go walks the turns.
 //

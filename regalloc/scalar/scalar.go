@@ -1,6 +1,7 @@
 package scalar
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/rosmar-compiler/rosmar/arena"
@@ -19,6 +20,8 @@ type Options struct {
 	Watchdog time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// Log hears of attempts at debug level; nil is silent.
+	Log *slog.Logger
 }
 
 // Metrics is what the allocator did to one function. The Scores are the workspace's.
@@ -86,6 +89,9 @@ func Colour(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error
 	ws.guard.Start()
 	began := ws.guard.Now()
 	ws.spill.begin(m, f, opt)
+	if opt.Log != nil {
+		opt.Log.Debug("allocating registers", "function", m.Names.String(m.Funcs.At(f).Name))
+	}
 	for {
 		if err := ws.analyse(m, f, temps); err != nil {
 			return *mt, err
@@ -107,6 +113,9 @@ func Colour(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error
 			}
 		}
 		mt.Scores = append(mt.Scores, score)
+		if opt.Log != nil {
+			opt.Log.Debug("registers attempt", "iteration", mt.Rounds, "score", score, "values", len(ws.lives.webs), "unplaced", len(ws.homes))
+		}
 		if len(ws.homes) == 0 {
 			break
 		}
@@ -120,6 +129,10 @@ func Colour(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error
 		mt.SpillTime = ws.guard.Now().Sub(began)
 	}
 	ws.commit(m, f, lanes)
+	if opt.Log != nil {
+		opt.Log.Debug("registers placed", "spill_cycles", mt.SpillCycles, "spilled", mt.Spilled, "used_percent", mt.Utilisation,
+			"coalesced", mt.Coalesced, "spill_time", mt.SpillTime)
+	}
 	return *mt, nil
 }
 

@@ -1,8 +1,10 @@
 package scalar
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -397,6 +399,30 @@ func TestSeed73FileOfTheTarget(t *testing.T) {
 		if mt.SpillCycles != want {
 			t.Errorf("%d cycles reported, the instructions cost %d", mt.SpillCycles, want)
 		}
+	}
+}
+
+// The log has a banner, an attempt for each score, and what it took.
+func TestLog(t *testing.T) {
+	m := mustParse(t, sum(9, "v"))
+	var ws Workspace
+	var b bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	mt, err := Colour(m, m.Entry, &ws, Options{Lanes: 4, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 2+len(mt.Scores) || !strings.Contains(lines[0], "allocating registers") {
+		t.Fatalf("%d scores, and\n%s", len(mt.Scores), b.String())
+	}
+	for k, score := range mt.Scores {
+		if !strings.Contains(lines[1+k], fmt.Sprintf("iteration=%d score=%d ", k, score)) {
+			t.Errorf("%q: attempt %d scored %d", lines[1+k], k, score)
+		}
+	}
+	if last := lines[len(lines)-1]; !strings.Contains(last, fmt.Sprintf("spill_cycles=%d spilled=%d used_percent=100 ", mt.SpillCycles, mt.Spilled)) {
+		t.Errorf("%q; %+v", last, mt)
 	}
 }
 
