@@ -36,7 +36,7 @@ func (ws *Workspace) blocksCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, opt *Op
 			if a.Flags&ssa.Symbolic != 0 && k > 0 {
 				continue // counted with the first block
 			}
-			if !ws.alone(m, &a, l) {
+			if !ws.alone(m, u.Set, &a, l) {
 				return regalloc.Infinite
 			}
 			if a.Flags&ssa.Read != 0 {
@@ -52,8 +52,8 @@ func (ws *Workspace) blocksCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, opt *Op
 
 // alone reports an access that can have a copy of its own: its instruction runs, no other one is tied to it, it finds no bytes that
 // nothing wrote, and loops say where it is.
-func (ws *Workspace) alone(m *ir.Module, a *ssa.Access, l *ir.LocRow) bool {
-	if a.Flags&(ssa.Nested|ssa.Uninit) != 0 || head(m, &ws.lin, a.At) != a.At || ws.tail(a.At) != a.Inst {
+func (ws *Workspace) alone(m *ir.Module, s ir.Set, a *ssa.Access, l *ir.LocRow) bool {
+	if a.Flags&(ssa.Nested|ssa.Uninit) != 0 || !ws.inside(m, s, a) || head(m, &ws.lin, a.At) != a.At || ws.tail(a.At) != a.Inst {
 		return false
 	}
 	arg := m.Args.Of(arena.Span{Off: a.Arg, Len: 1})[0]
@@ -61,7 +61,7 @@ func (ws *Workspace) alone(m *ir.Module, a *ssa.Access, l *ir.LocRow) bool {
 	if a.Flags&ssa.Symbolic != 0 {
 		s := m.Syms.At(ir.Sym(arg.Ref))
 		d = s.AP.Dtype
-		if arg.Kind == ir.ArgRegAP || s.Reg != 0 || s.SubReg != 0 || s.AP.Loc != 0 {
+		if s.AP.Loc != 0 {
 			return false
 		}
 		// The copy starts at partition 0. So does the pattern, if it takes all partitions; else it may have to stay where another

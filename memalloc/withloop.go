@@ -63,7 +63,7 @@ func (sp *spiller) findWraps() {
 
 // physicalIndices turns every ring of blocks that is placed into the blocks that are live: block b is block b mod LiveN in every
 // access, by the number of a loop's turn too, and the set has no others. A symbolic pattern whose address does not depend on
-// any turn becomes a physical one. A ring with an index that only the machine knows stays as it is.
+// any turn becomes a physical one. A ring with an index that only the machine knows, or that may leave the tensor, stays as it is.
 func (ws *Workspace) physicalIndices(m *ir.Module, f ir.Func) {
 	acc, locs := ws.lin.All()
 	ws.slots.Reset()
@@ -72,7 +72,7 @@ func (ws *Workspace) physicalIndices(m *ir.Module, f ir.Func) {
 	}
 	for k := range acc {
 		s := m.Locs.At(locs[k]).Set
-		if _, _, ok := ws.indexBounds(m, &acc[k]); !ok {
+		if !ws.inside(m, s, &acc[k]) {
 			ws.slots.Set(s, m.Sets.At(s).Count)
 		}
 	}
@@ -92,6 +92,17 @@ func (ws *Workspace) physicalIndices(m *ir.Module, f ir.Func) {
 	for _, s := range m.SetsOf(f) {
 		dropBlocks(m, m.Sets.At(s), ws.slots.Get(s))
 	}
+}
+
+// inside reports an access that is known to begin in its tensor, so that an index modulo the live blocks hides no mistake.
+func (ws *Workspace) inside(m *ir.Module, s ir.Set, a *ssa.Access) bool {
+	lo, hi, ok := ws.indexBounds(m, a)
+	if !ok || a.Flags&ssa.Symbolic == 0 {
+		return ok
+	}
+	sym := m.Syms.At(ir.Sym(m.Args.Of(arena.Span{Off: a.Arg, Len: 1})[0].Ref))
+	first := linearStart(m, sym)
+	return first+lo >= 0 && first+hi < int64(m.Sets.At(s).Count)*m.BlockElems(s, sym.AP.Dtype)
 }
 
 // indexBounds are bounds of the expression of an access; not ok where only the machine knows them.
@@ -157,7 +168,7 @@ func linearStart(m *ir.Module, s *ir.SymRow) int64 {
 	l := m.Locs.At(m.Sets.At(s.Set).First)
 	n := s.AP.Off + s.APOffset
 	if l.Space.OnChip() {
-		n += int64(s.AP.Start) * (l.Bytes / int64(s.AP.Dtype.Size()))
+		n += int64(s.AP.Start) * (l.Bytes / int64(max(1, s.AP.Dtype.Size())))
 	}
 	return n
 }

@@ -51,10 +51,10 @@ func (c *carrier) carried(m *ir.Module, lin *Linear, loc ir.Loc) bool {
 			fp = m.FootprintOf(arg.AP())
 		}
 		if a.Flags&Read != 0 && !(symbolic && c.holdsSym(m, lin, arg)) && !c.holds(&fp) {
-			if !drawn {
-				c.draw(m, loc, acc)
-				drawn = true
+			if !drawn && !c.draw(m, loc, acc) {
+				return true
 			}
+			drawn = true
 			if !c.covers(&fp) {
 				return true
 			}
@@ -107,8 +107,15 @@ func (c *carrier) holdsSym(m *ir.Module, lin *Linear, a ir.Arg) bool {
 	return false
 }
 
-// draw marks what has been written so far. The bits have room for every access of the location.
-func (c *carrier) draw(m *ir.Module, loc ir.Loc, acc []Access) {
+// maxRow is more bytes than any memory on chip has in a partition.
+const maxRow = 1 << 20
+
+// draw marks what has been written so far. The bits have room for every access of the location; false when that is too much for
+// anything that fits.
+func (c *carrier) draw(m *ir.Module, loc ir.Loc, acc []Access) bool {
+	if m.Locs.At(loc).Bytes > maxRow {
+		return false
+	}
 	all := whole(m, loc)
 	c.cuts = append(c.cuts[:0], all.P0, all.P1)
 	for i := range acc {
@@ -118,6 +125,9 @@ func (c *carrier) draw(m *ir.Module, loc ir.Loc, acc []Access) {
 			c.cuts = append(c.cuts, fp.P0, fp.P1)
 		}
 	}
+	if all.Hi-all.Lo > maxRow {
+		return false
+	}
 	slices.Sort(c.cuts)
 	c.cuts = slices.Compact(c.cuts)
 	c.lo, c.width = all.Lo, int((all.Hi-all.Lo+63)/64)
@@ -126,6 +136,7 @@ func (c *carrier) draw(m *ir.Module, loc ir.Loc, acc []Access) {
 	for i := range c.held {
 		c.mark(&c.held[i])
 	}
+	return true
 }
 
 func (c *carrier) mark(fp *ir.Footprint) {

@@ -211,11 +211,17 @@ func (o *flattened) sharedAxis() bool {
 	return false
 }
 
+// maxExtent is more bytes than a partition on chip has.
+const maxExtent = 1 << 20
+
 // turnsMeet reports a read of a location that may find what an earlier turn wrote: not all of it was written for certain earlier in
 // the same turn.
 func turnsMeet(m *ir.Module, l ir.Loc, uses []use, sharedAxis bool) bool {
 	o := &owners{}
 	r := m.Locs.At(l)
+	if r.Bytes > maxExtent || r.Addr > maxExtent || r.Addr < 0 {
+		return true // it has no place that Bounds allows
+	}
 	all := ir.APRow{Loc: l, Dtype: target.Uint8, Parts: uint16(r.Parts)}
 	all.Pairs = [5]ir.Pair{{Step: int32(r.Bytes), Num: r.Parts}, {Step: 1, Num: uint32(r.Bytes)}}
 	var indexed []ir.Arg

@@ -7,7 +7,7 @@ import (
 )
 
 // maxSteps is how many instructions a walk over a function with loops takes; beyond it loops make fewer turns.
-const maxSteps = 1 << 21
+const maxSteps = 1 << 20
 
 // walker runs over the instructions of a function in the order in which they run, loops in their turns, without computing anything.
 type walker struct {
