@@ -74,6 +74,10 @@ func TestDRAMHoles(t *testing.T) {
 		{"whole", func(x *traffic, a ir.Loc) { x.save(a, 0, 1024) }, true},
 		{"in two pieces", func(x *traffic, a ir.Loc) { x.save(a, 512, 1024); x.save(a, 0, 512) }, true},
 		{"not whole", func(x *traffic, a ir.Loc) { x.save(a, 0, 512); x.save(a, 513, 1024) }, false},
+		{"may not run", func(x *traffic, a ir.Loc) {
+			x.b.Emit(ir.OpUnconditionalBranch, target.EngineSP, nil, nil)
+			x.save(a, 0, 1024)
+		}, false},
 		{"read first", func(x *traffic, a ir.Loc) { x.load(a, 0, 1); x.save(a, 0, 1024) }, false},
 	} {
 		x := newTraffic(t, 1024)

@@ -13,7 +13,8 @@ import (
 )
 
 // lifetimes finds when each unit of DRAM holds bytes that matter. A value that is written anew after its last read is dead in
-// between, so a unit has several live segments; what others read or write unseen has one that is the whole function.
+// between, so a unit has several live segments; what others read or write unseen has one that is the whole function. Where control
+// branches, a later write need not run, and each has one from its first access to its last.
 func (g *pages) lifetimes(m *ir.Module, ws *Workspace) {
 	r, lin := &ws.ranges, &ws.lin
 	g.mark(m, r, lin)
@@ -23,6 +24,7 @@ func (g *pages) lifetimes(m *ir.Module, ws *Workspace) {
 		}
 	}
 	g.alias(m, r)
+	straight := !branches(m, lin)
 	n := len(r.Units)
 	g.own, g.first = g.own[:0], arena.Resized(g.first, n+1)
 	for i := range r.Units {
@@ -31,7 +33,7 @@ func (g *pages) lifetimes(m *ir.Module, ws *Workspace) {
 			continue
 		}
 		u := &r.Units[i]
-		if g.joined[i] || g.marks[i]&markKept != 0 || u.Count > 1 || u.Flags&(ssa.Always|ssa.Opaque|ssa.Dead) != 0 {
+		if !straight || g.joined[i] || g.marks[i]&markKept != 0 || u.Count > 1 || u.Flags&(ssa.Always|ssa.Opaque|ssa.Dead) != 0 {
 			g.own = append(g.own, regalloc.Seg{Start: u.Start, End: u.End, Node: uint32(i)})
 			continue
 		}
@@ -45,6 +47,16 @@ func (g *pages) lifetimes(m *ir.Module, ws *Workspace) {
 	if !slices.IsSortedFunc(g.segs, byStart) {
 		slices.SortFunc(g.segs, byStart)
 	}
+}
+
+// branches reports that control of the function does not simply run through its points.
+func branches(m *ir.Module, lin *ssa.Linear) bool {
+	for _, i := range lin.Insts {
+		if op := m.Insts.At(i).Op; op == ir.OpCompareAndBranch || op == ir.OpUnconditionalBranch {
+			return true
+		}
+	}
+	return false
 }
 
 // mark finds the units that collectives touch, and those that are live throughout: what a call refers to, what another core

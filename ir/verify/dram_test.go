@@ -54,6 +54,8 @@ func TestDRAMPlacement(t *testing.T) {
 		{"neighbour", `%4 "c" DRAM 1 x 4096`, `%4 "c" DRAM 1 x 4097`, "%d and %c are live at once"},
 		{"no hole: part of a stays", `(%1 0+1 @512 1*512:float32) -> (%2 @512 1*512:float32)`, `(%1 0+1 @512 1*511:float32) -> (%2 @512 1*511:float32)`, "%b and %a are live at once"},
 		{"no hole: a is read in it", `I-4 "tc" Save SP (%1 0+1 @0 1*1024:float32) -> (%4 @0 1*1024:float32)`, `I-4 "tc" Load SP (%2 @0 1*1:float32) -> (%1 0+1 @0 1*1:float32)`, "%b and %a are live at once"},
+		{"no hole: its end may not run", `    I-11 "fc"`, `    I-11 "jump" UnconditionalBranch SP () -> ()
+    I-12 "fc"`, "%b and %a are live at once"},
 		{"aliases apart", `%6 "e" DRAM 1 x 4096 at 12288`, `%6 "e" DRAM 1 x 4096 at 16384`, "the same bytes by a must-alias"},
 		{"between aliases", `%2 "a" DRAM 1 x 4096 at 4096`, `%2 "a" DRAM 1 x 4096 at 12288`, "%d and %a are live at once"},
 		{"interface", `set "c" Internal Tensor`, `set "c" InternalInterface Tensor`, ""},

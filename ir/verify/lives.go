@@ -23,6 +23,7 @@ type lives struct {
 	f       ir.Func
 	touches map[ir.Loc][]touch
 	nested  map[ir.Loc]bool // touched in a loop's body, whose turns follow each other
+	jumps   bool            // control may pass over writes
 	known   map[ir.Loc][]period
 }
 
@@ -55,6 +56,8 @@ func (v *lives) collect() {
 	for _, b := range m.BlocksOf(v.f) {
 		for _, top := range m.OrderOf(b) {
 			point++
+			op := m.Insts.At(top).Op
+			v.jumps = v.jumps || op == ir.OpCompareAndBranch || op == ir.OpUnconditionalBranch
 			for _, a := range m.Ins(top) {
 				note(a, true, false)
 			}
@@ -98,7 +101,7 @@ func (v *lives) of(l ir.Loc) []period {
 	ts := v.touches[l]
 	for k := len(ts) - 1; k >= 0; {
 		at := ts[k].point
-		if len(need) > 0 || v.nested[l] && len(ps) > 0 {
+		if len(need) > 0 || (v.nested[l] || v.jumps) && len(ps) > 0 {
 			ps[len(ps)-1].from = at
 		} else {
 			ps = append(ps, period{at, at})
