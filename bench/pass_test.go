@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -105,6 +106,56 @@ func BenchmarkAllocate(b *testing.B) {
 					b.ReportMetric(float64(r.HighWater)/bound, "over-bound")
 				}
 			})
+		}
+	}
+}
+
+// BenchmarkSpill places PSUM and SBUF of models by colouring and by linear scan, with all of the memory and with less than the
+// program wants. The spilled bytes, reloads and saves are those of one run.
+func BenchmarkSpill(b *testing.B) {
+	by := []struct {
+		name string
+		run  func(*ir.Module, *memalloc.Workspace, memalloc.Options) (sb, psum memalloc.Metrics, err error)
+	}{
+		{"coloring", func(m *ir.Module, w *memalloc.Workspace, o memalloc.Options) (sb, psum memalloc.Metrics, err error) {
+			if psum, err = memalloc.PSUM(m, m.Entry, w, o); err == nil {
+				sb, err = memalloc.SB(m, m.Entry, w, o)
+			}
+			return sb, psum, err
+		}},
+		{"lsa", func(m *ir.Module, w *memalloc.Workspace, o memalloc.Options) (sb, psum memalloc.Metrics, err error) {
+			psum, sb, err = memalloc.LinearScan(m, m.Entry, w, o)
+			return sb, psum, err
+		}},
+	}
+	for _, c := range []struct {
+		model string
+		bytes []int64
+	}{{big, []int64{0, 140_000, 110_000}}, {"zoo:resnet50", []int64{0, 90_000, 76_458}}, {"zoo:gpt2?layers=1&seq=128", []int64{0, 40_000, 26_000}}} {
+		for _, size := range c.bytes {
+			for _, a := range by {
+				b.Run(fmt.Sprintf("%s/%s/bytes=%d", a.name, spell(c.model), size), func(b *testing.B) {
+					var w memalloc.Workspace
+					var cpu cpuMeter
+					var sb, psum memalloc.Metrics
+					n := 0
+					for b.Loop() {
+						b.StopTimer()
+						from, insts := until(b, c.model, "coloring_allocator_psum")
+						n = insts
+						b.StartTimer()
+						cpu.begin()
+						var err error
+						sb, psum, err = a.run(&from.module, &w, memalloc.Options{SBBytes: size})
+						must(b, err)
+						cpu.end()
+					}
+					cpu.report(b, n)
+					b.ReportMetric(float64(sb.SpilledBytes+psum.SpilledBytes), "spilled-bytes")
+					b.ReportMetric(float64(sb.Reloads), "reloads")
+					b.ReportMetric(float64(sb.Saves+psum.Saves), "saves")
+				})
+			}
 		}
 	}
 }

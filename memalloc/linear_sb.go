@@ -85,7 +85,7 @@ func (ws *Workspace) cover(m *ir.Module, q *piece, single bool) (b box) {
 	sc := &ws.scan
 	s := &sc.spilled[sc.slot[q.unit]-1]
 	acc := ws.lin.Of(ws.ranges.Units[q.unit].First)
-	gap := ws.spill.opt.runGap()
+	gap := ws.spill.opt.RunGap
 	q.start = head(m, &ws.lin, acc[q.from].At)
 	q.end = ws.unitEnd(m, q.start)
 	starts, use := int32(-1), sbUse{moved: true}

@@ -391,7 +391,7 @@ func TestSeed91EffortOfLinearScan(t *testing.T) {
 		for range 3 {
 			z := s.sb("z", 1, 1)
 			s.set(z)
-			for range 24 { // x is used again after 24 points, twice
+			for range 100 { // x is used again after 100 points, twice
 				s.act(z, z)
 			}
 			s.save(x, 0, 100)
