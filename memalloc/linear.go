@@ -102,21 +102,31 @@ func (sc *scan) bytes() int {
 // FuncSBPlaced. Errors: User for undefined uses; Limit when what one instruction needs does not fit beside what cannot move; Bug
 // for a location in another memory than its set. After an error in SB the function holds PSUM's placements and spill code.
 func LinearScan(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (psum, sb Metrics, err error) {
-	if psum, err = ws.linearScan(m, f, target.SpacePSUM, &opt); err != nil {
+	unused, err := ws.linearise(m, f, &opt)
+	psum.Unused, sb.Unused = unused, unused
+	if err != nil {
+		return psum, sb, err
+	}
+	if err = ws.linearScan(m, f, target.SpacePSUM, &opt, &psum); err != nil {
 		return psum, sb, err
 	}
 	m.Funcs.At(f).Flags |= ir.FuncPsumPlaced
-	if sb, err = ws.linearScan(m, f, target.SpaceSB, &opt); err != nil {
+	if err = ws.linearScan(m, f, target.SpaceSB, &opt, &sb); err != nil {
 		return psum, sb, err
 	}
 	m.Funcs.At(f).Flags |= ir.FuncSBPlaced
 	return psum, sb, nil
 }
 
-func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt *Options) (Metrics, error) {
+// linearScan is the scan of one memory, over points that are there, and leaves them true.
+func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt *Options, out *Metrics) (err error) {
 	mt := ws.begin(m, f, space.String(), opt)
-	*mt = Metrics{Space: space, Iterations: 1}
-	defer ws.spill.end()
+	*mt = Metrics{Space: space, Iterations: 1, Unused: out.Unused}
+	defer func() {
+		*out = *mt
+		ws.spill.end()
+		ws.scan.manager = nil
+	}()
 	if gap := &ws.spill.opt.RunGap; opt.RunGap == 0 && *gap > 0 {
 		*gap *= scanGap
 	}
@@ -125,11 +135,6 @@ func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt
 	sc.psum = space == target.SpacePSUM
 	if sc.manager = opt.Manager; sc.manager == nil {
 		sc.manager = &sc.mine
-	}
-	defer func() { sc.manager = nil }()
-	var err error
-	if mt.Unused, err = ws.linearise(m, f, opt); err != nil {
-		return *mt, err
 	}
 	if sc.psum {
 		err = ws.describePSUM(m, opt, mt)
@@ -140,7 +145,7 @@ func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt
 		err = ws.walk(m, mt)
 	}
 	if err != nil {
-		return *mt, err
+		return err
 	}
 	mt.Nodes, mt.Evictions = len(sc.pieces), sc.evictions
 	mt.FragMedian, mt.FragTail = sc.manager.Fragmentation()
@@ -160,11 +165,10 @@ func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt
 	} else {
 		err = ws.finishSB(m, opt, mt)
 	}
-	if err != nil {
-		return *mt, err
+	if err == nil {
+		ws.logSuccess(m, f, opt, mt)
 	}
-	ws.logSuccess(m, f, opt, mt)
-	return *mt, nil
+	return err
 }
 
 // beginScan numbers the pieces of the units and sizes the tables. rows and size are the memory.

@@ -101,15 +101,18 @@ func (ws *Workspace) rewritePSUM(m *ir.Module) {
 
 // finishPSUM checks the banks that the scan noted and commits them.
 func (ws *Workspace) finishPSUM(m *ir.Module, opt *Options, mt *Metrics) error {
+	nb := int(mt.Capacity)
 	if len(ws.scan.spilled) > 0 {
 		ws.ranges.Build(m, &ws.lin, target.SpacePSUM, ssa.BySet, nil)
-	}
-	units, nb := ws.ranges.Units, int(mt.Capacity)
-	free := ws.psum.reset(len(units), nb, opt.PsumReserved)
-	for i := range units {
-		if err := ws.psumPlace(m, uint32(i), nb, free); err != nil {
-			return err
+		free := ws.psum.reset(len(ws.ranges.Units), nb, opt.PsumReserved)
+		for i := range ws.ranges.Units {
+			if err := ws.psumPlace(m, uint32(i), nb, free); err != nil {
+				return err
+			}
 		}
+	}
+	units := ws.ranges.Units
+	for i := range units {
 		if l := m.Locs.At(units[i].First); units[i].Flags&ssa.Placed == 0 {
 			ws.psum.base[i], ws.psum.mask[i] = l.Bank, bankMask(int(l.Bank), int(ws.psum.span[i]))
 		}

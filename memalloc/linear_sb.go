@@ -200,26 +200,27 @@ func noteSB(l *ir.LocRow, b bestfit.Block) {
 
 // finishSB checks the places that the scan noted and commits them.
 func (ws *Workspace) finishSB(m *ir.Module, opt *Options, mt *Metrics) error {
-	sc := &ws.scan
-	if len(sc.spilled) > 0 {
+	strip := ws.strip(m, opt)
+	if len(ws.scan.spilled) > 0 {
 		ws.ranges.Build(m, &ws.lin, target.SpaceSB, ssa.BySlot, nil)
+		units := ws.ranges.Units
+		ws.sb.reset(len(units), mt.Capacity, strip)
+		rules := opt.Align.aligner(m.Gen)
+		for i := range units {
+			var err error
+			if ws.sb.at[i], err = sbPlace(m, &units[i], &sbUse{}, mt.Capacity, &rules); err != nil {
+				return err
+			}
+		}
 	}
 	units := ws.ranges.Units
-	strip := ws.strip(m, opt)
-	ws.sb.reset(len(units), mt.Capacity, strip)
-	rules := opt.Align.aligner(m.Gen)
 	for i := range units {
-		u := &units[i]
-		p, err := sbPlace(m, u, &sbUse{}, mt.Capacity, &rules)
-		if err != nil {
-			return err
-		}
-		if l := m.Locs.At(u.First); u.Flags&ssa.Placed == 0 {
+		if u, p := &units[i], &ws.sb.at[i]; u.Flags&ssa.Placed == 0 {
+			l := m.Locs.At(u.First)
 			lo := int32(l.Addr / granule)
 			p.lo, p.hi = lo, lo+p.hi
 			p.quads = (1<<rowsOf(p.class) - 1) << (l.Base / target.QuadrantPartitions)
 		}
-		ws.sb.at[i] = p
 	}
 	if err := ws.check.rects(m, units, &ws.sb, strip); err != nil {
 		return err
