@@ -111,7 +111,7 @@ func BenchmarkAllocate(b *testing.B) {
 }
 
 // BenchmarkSpill places PSUM and SBUF of models by colouring and by linear scan, with all of the memory and with less than the
-// program wants. The spilled bytes, reloads and saves are those of one run.
+// program wants. moved-bytes is what all transfers of the program move afterwards; the other figures are those of one run too.
 func BenchmarkSpill(b *testing.B) {
 	by := []struct {
 		name string
@@ -138,7 +138,7 @@ func BenchmarkSpill(b *testing.B) {
 					var w memalloc.Workspace
 					var cpu cpuMeter
 					var sb, psum memalloc.Metrics
-					n := 0
+					n, bytes := 0, int64(0)
 					for b.Loop() {
 						b.StopTimer()
 						from, insts := until(b, c.model, "coloring_allocator_psum")
@@ -149,8 +149,12 @@ func BenchmarkSpill(b *testing.B) {
 						sb, psum, err = a.run(&from.module, &w, memalloc.Options{SBBytes: size})
 						must(b, err)
 						cpu.end()
+						b.StopTimer()
+						bytes = moved(&from.module)
+						b.StartTimer()
 					}
 					cpu.report(b, n)
+					b.ReportMetric(float64(bytes), "moved-bytes")
 					b.ReportMetric(float64(sb.SpilledBytes+psum.SpilledBytes), "spilled-bytes")
 					b.ReportMetric(float64(sb.Reloads), "reloads")
 					b.ReportMetric(float64(sb.Saves+psum.Saves), "saves")
@@ -158,6 +162,19 @@ func BenchmarkSpill(b *testing.B) {
 			}
 		}
 	}
+}
+
+// moved is the bytes that the transfers of a module write.
+func moved(m *ir.Module) (n int64) {
+	for k := range m.Blocks.All() {
+		for _, i := range m.OrderOf(k) {
+			if r := m.Insts.At(i); r.Op.IsDMA() && r.NOut > 0 {
+				a := m.APs.At(m.Outs(i)[0].AP())
+				n += a.Elems() * int64(a.Dtype.Size())
+			}
+		}
+	}
+	return n
 }
 
 // BenchmarkVerify runs the checkers behind --enable-verifier on a finished module: after scheduling they run behind every

@@ -7,6 +7,7 @@
 //	PSUM(m, f, ws, opt)          banks                                               psum.go, shrink.go, spill_psum.go
 //	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, rects.go, select.go, align.go, pins.go, webs.go,
 //	                                                                                 partners.go, spill.go, remat.go
+//	LinearScan(m, f, ws, opt)    PSUM and SB by one walk each, in place of the two   linear.go, linear_psum.go, linear_sb.go
 //	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go, lifetime.go, collective.go
 //	WithLoop(m, f, ws, opt)      PSUM and then SB over flattened loops               withloop.go, spill_blocks.go
 //	CheckFits(m, f, ws, opt)     refuses beforehand what none of them could place    oom.go
@@ -14,7 +15,8 @@
 // Passes reach them by name through the registrations of the one colouring driver, registration.go.
 //
 // PSUM and SB are regalloc's coloring with a geometry each. A round numbers the units, colors them, and either commits or
-// inserts spill code and starts over. DRAM is first fit over an interval index.
+// inserts spill code and starts over. LinearScan knows neither graph nor rounds: it places in package bestfit, or in whatever
+// Manager it is given, and inserts all spill code at the end of a walk. DRAM is first fit over an interval index.
 //
 // # Invariants
 //

@@ -80,6 +80,8 @@ const (
 	never    = ^ssa.Point(0)
 	// maxRun is how many visits may share a copy, so that copies which are spilled again cost no more than their visits.
 	maxRun = 64
+	// askEvery is after how many evictions the watchdog is asked for the time.
+	askEvery = 1024
 	// scanGap is how many times as far apart as in colouring accesses may be that share a copy: a copy that is in the way is sent
 	// home again, so that trying costs little. For a Llama layer in half of its SBUF it is 1,047 reloads and not 1,962, at 16 and
 	// beyond the copies drive each other out.
@@ -100,7 +102,7 @@ func (sc *scan) bytes() int {
 //
 // Placements from before the call stay and obstruct from the start of the function to their last use. It sets FuncPsumPlaced and
 // FuncSBPlaced. Errors: User for undefined uses; Limit when what one instruction needs does not fit beside what cannot move; Bug
-// for a location in another memory than its set. After an error in SB the function holds PSUM's placements and spill code.
+// for a location in another memory than its set; regalloc.TimeoutError. After an error in SB the function holds PSUM's placements and spill code.
 func LinearScan(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (psum, sb Metrics, err error) {
 	unused, err := ws.linearise(m, f, &opt)
 	psum.Unused, sb.Unused = unused, unused
@@ -234,7 +236,7 @@ func (ws *Workspace) walk(m *ir.Module, mt *Metrics) error {
 	ws.obstruct()
 	acc, locs := ws.lin.All()
 	points := ssa.Point(max(1, ws.lin.Points()))
-	next, k := 0, 0
+	next, k, asked := 0, 0, 1
 	for h := ssa.Point(0); h < points; {
 		end := ws.unitEnd(m, h)
 		ws.expire(m, h)
@@ -266,6 +268,12 @@ func (ws *Workspace) walk(m *ir.Module, mt *Metrics) error {
 				return ws.noRoom(m, mt, i, h)
 			}
 			break
+		}
+		if sc.evictions >= asked {
+			asked = sc.evictions + askEvery
+			if err := ws.guard.Next(0, true); err != nil {
+				return err
+			}
 		}
 		h = end
 	}

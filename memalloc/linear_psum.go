@@ -110,6 +110,8 @@ func (ws *Workspace) finishPSUM(m *ir.Module, opt *Options, mt *Metrics) error {
 				return err
 			}
 		}
+		ws.segments()
+		ws.psumDemand(mt, nb)
 	}
 	units := ws.ranges.Units
 	for i := range units {

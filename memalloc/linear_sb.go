@@ -212,6 +212,8 @@ func (ws *Workspace) finishSB(m *ir.Module, opt *Options, mt *Metrics) error {
 				return err
 			}
 		}
+		ws.segments()
+		ws.sbDemand(mt)
 	}
 	units := ws.ranges.Units
 	for i := range units {
