@@ -107,7 +107,8 @@ func TestLinearScanModels(t *testing.T) {
 				}
 				build := func(allocator string, mem memory) (pkg []byte, res *Result, err error) {
 					o := verified(tg)
-					o.Allocator, o.SBBytes, o.PSUMBanks, o.Simulate, o.SeedWeight = allocator, mem.sb, mem.banks, c.simulate, 7
+					o.Allocator, o.SBBytes, o.PSUMBanks, o.SeedWeight = allocator, mem.sb, mem.banks, 7
+					o.Simulate = c.simulate && (tg == "trn2" || !testing.Short())
 					var w Worker
 					var buf neff.Buffer
 					res, err = w.Compile(context.Background(), load(t, model), &o, &buf)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"unsafe"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -31,7 +32,7 @@ type Manager interface {
 type piece struct {
 	unit     uint32
 	from, to uint32    // its visits, as accesses of the unit's location; not of use in PSUM
-	start    ssa.Point // of a copy: the scheduling unit before which it is placed
+	start    ssa.Point // the scheduling unit before which it is placed; of a unit not known before the walk is there
 	end      ssa.Point // its place is free from here on
 	next     uint32    // 1 + the piece that carries on, 0 none
 	queued   uint32    // 1 + the next piece that is due at the same point
@@ -73,8 +74,6 @@ type scan struct {
 }
 
 const (
-	pieceBytes   = 60
-	spilledBytes = 136
 	// reserved owns what is nobody's.
 	reserved = ^uint32(0)
 	never    = ^ssa.Point(0)
@@ -90,7 +89,7 @@ const (
 
 // bytes is the size of the storage, used or not.
 func (sc *scan) bytes() int {
-	return pieceBytes*cap(sc.pieces) + 24*cap(sc.boxes) + spilledBytes*cap(sc.spilled) +
+	return int(unsafe.Sizeof(piece{}))*cap(sc.pieces) + int(unsafe.Sizeof(box{}))*cap(sc.boxes) + int(unsafe.Sizeof(spilledUnit{}))*cap(sc.spilled) +
 		4*(cap(sc.active)+cap(sc.needs)+cap(sc.due)+cap(sc.mark)+cap(sc.wait)+cap(sc.slot)) + sc.mine.Bytes()
 }
 
@@ -253,7 +252,8 @@ func (ws *Workspace) walk(m *ir.Module, mt *Metrics) error {
 			slices.Sort(sc.needs)
 		}
 		for ; next < len(units) && units[next].Start < end; next++ {
-			if !sc.pieces[next].fixed {
+			if p := &sc.pieces[next]; !p.fixed {
+				p.start = h
 				sc.needs = append(sc.needs, uint32(next))
 			}
 		}
@@ -511,7 +511,7 @@ func (ws *Workspace) lastStand(m *ir.Module, h ssa.Point) (failed uint32, ok boo
 	for k := 0; k < len(sc.active); {
 		i := sc.active[k]
 		switch {
-		case slices.Contains(sc.needs, i):
+		case sc.pieces[i].start == h:
 			ws.deactivate(k)
 		case ws.evictable(m, i, h):
 			n := len(sc.pieces)
@@ -525,18 +525,18 @@ func (ws *Workspace) lastStand(m *ir.Module, h ssa.Point) (failed uint32, ok boo
 			k++
 		}
 	}
-	if failed, ok = ws.layOut(); ok || sc.psum {
+	if failed, ok = ws.layOut(h); ok || sc.psum {
 		return failed, ok
 	}
 	for k, i := range sc.needs {
 		sc.needs[k] = ws.shrink(m, i, h)
 	}
 	sc.needs = slices.DeleteFunc(sc.needs, func(i uint32) bool { return i == reserved })
-	return ws.layOut()
+	return ws.layOut(h)
 }
 
 // layOut places the needs, the tallest and longest first, or none of them.
-func (ws *Workspace) layOut() (failed uint32, ok bool) {
+func (ws *Workspace) layOut(h ssa.Point) (failed uint32, ok bool) {
 	sc := &ws.scan
 	slices.SortFunc(sc.needs, func(i, j uint32) int {
 		a, b := &sc.pieces[i].req, &sc.pieces[j].req
@@ -549,7 +549,7 @@ func (ws *Workspace) layOut() (failed uint32, ok bool) {
 		at, ok := sc.manager.Place(i, q)
 		if !ok {
 			for k := 0; k < len(sc.active); {
-				if slices.Contains(sc.needs, sc.active[k]) {
+				if sc.pieces[sc.active[k]].start == h {
 					ws.deactivate(k)
 				} else {
 					k++

@@ -29,7 +29,7 @@ func (ws *Workspace) describePSUM(m *ir.Module, opt *Options, mt *Metrics) error
 		if err := ws.psumPlace(m, uint32(i), nb, free); err != nil {
 			return err
 		}
-		q := piece{unit: uint32(i), end: u.End, fixed: u.Flags&ssa.Placed != 0}
+		q := piece{unit: uint32(i), start: never, end: u.End, fixed: u.Flags&ssa.Placed != 0}
 		q.banks(int(ws.psum.span[i]), int(ws.psum.block[i]))
 		if lo := uint32(max(0, ws.psum.base[i])); q.fixed {
 			q.at = bestfit.Block{Lo: lo, Hi: lo + q.req.Len, Rows: 1}

@@ -33,7 +33,7 @@ func (ws *Workspace) describeSB(m *ir.Module, opt *Options, mt *Metrics) error {
 			return err
 		}
 		ws.sb.at[i] = p
-		q := piece{unit: uint32(i), to: uint32(len(ws.lin.Of(u.First))), end: u.End, fixed: u.Flags&ssa.Placed != 0}
+		q := piece{unit: uint32(i), to: uint32(len(ws.lin.Of(u.First))), start: never, end: u.End, fixed: u.Flags&ssa.Placed != 0}
 		q.request(&p)
 		if l := m.Locs.At(u.First); q.fixed {
 			low, high := l.Base/target.QuadrantPartitions, (int(l.Base)+int(l.Parts)-1)/target.QuadrantPartitions
