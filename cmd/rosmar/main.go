@@ -135,7 +135,7 @@ Exit codes: 0 fine; 1 wrong or unsupported input, or numbers that differ; 2 usag
 	root.SetOut(a.out)
 	root.SetErr(a.talk())
 	pf := root.PersistentFlags()
-	pf.BoolVarP(&a.verbose, "verbose", "v", false, "say what is written and how long it took; errors in full")
+	pf.BoolVarP(&a.verbose, "verbose", "v", false, "say what is written, how long it took and what the allocators tried; errors in full")
 	pf.BoolVarP(&a.quiet, "quiet", "q", false, "no progress line, no summary")
 	root.AddCommand(a.compileCmd(), a.runCmd(), a.testCmd(), a.inspectCmd(), a.disasmCmd(), a.planCmd(), a.genCmd(), a.operatorsCmd())
 	completionUsage(root)
