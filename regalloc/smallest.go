@@ -2,10 +2,10 @@ package regalloc
 
 import "github.com/rosmar-compiler/rosmar/arena"
 
-// SmallestLast orders the nodes of a graph with stored edges for colouring with as few lanes as a first fit can manage, where
-// nothing spills and no number of lanes is given: nodes with few neighbours left go first, so that Select meets the dense core
-// first (Matula and Beck, "Smallest-last ordering and clustering and graph coloring algorithms", JACM 1983). It returns the
-// degeneracy, the most neighbours that a node has left when it goes: one lane more always suffices for nodes of one lane.
+// SmallestLast orders the nodes for colouring with few lanes, where nothing spills and no number of lanes is given: nodes with few
+// neighbours left go first, so that Select meets the dense core first (Matula and Beck, "Smallest-last ordering and clustering and
+// graph coloring algorithms", JACM 1983). It returns the degeneracy, the most neighbours that a node has left when it goes: one
+// lane more always suffices for nodes of one lane.
 // Nodes need only be described where Select may fail.
 //
 // All nodes of at most k neighbours go before k grows, the one found last first. So an edge costs one decrement a side and
@@ -18,9 +18,9 @@ func (s *Solver) SmallestLast() (degeneracy int) {
 	s.byRank = arena.Resized(s.byRank, n)
 	s.rank = arena.Resized(s.rank, n)
 	const gone = 1<<31 - 1 // bit 30 tells it from a degree, however often it is decremented
-	deg, stack, left, order, adj := s.degree, s.byRank, s.rank, s.Order, &s.Graph.adj
+	deg, stack, left, order := s.degree, s.byRank, s.rank, s.Order
 	for i := range deg {
-		deg[i] = uint32(adj.Degree(uint32(i)))
+		deg[i] = uint32(len(s.Graph.Neighbours(uint32(i))))
 		left[i] = uint32(i)
 	}
 	for len(order) < n {
@@ -50,7 +50,7 @@ func (s *Solver) SmallestLast() (degeneracy int) {
 			i := stack[top]
 			deg[i] = gone
 			order = append(order, i)
-			for _, j := range adj.Neighbours(i) {
+			for _, j := range s.Graph.Neighbours(i) {
 				d := deg[j] - 1
 				deg[j] = d
 				if d == k {
