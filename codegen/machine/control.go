@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rosmar-compiler/rosmar/codegen/isa"
+	"github.com/rosmar-compiler/rosmar/ir/kernel"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -78,11 +79,11 @@ func (g *engine) scalarOp() (done bool, err error) {
 		if in.Imm0Src == 1 {
 			right = uint32(in.Imm64)
 		}
-		v, err := registerAlu(in.Op0, in.DtSrc, g.regs[in.RegA], right)
+		v, err := kernel.Register(in.Op0, in.DtSrc, false, uint64(g.regs[in.RegA]), uint64(right))
 		if err != nil {
 			return true, err
 		}
-		g.regs[in.RegDst] = v
+		g.regs[in.RegDst] = uint32(v)
 	case isa.OpBranch:
 		taken, err := g.compare()
 		if err != nil {
@@ -126,68 +127,4 @@ func (g *engine) compare() (bool, error) {
 		return false, target.NotSupported(in.DtSrc.String(), "branch on %s; int32, uint32 and float32 are simulated", in.DtSrc)
 	}
 	return [6]bool{less, less || equal, equal, !equal, !less, !less && !equal}[k], nil
-}
-
-// registerAlu computes on 32-bit integer registers.
-func registerAlu(op target.AluOp, dt target.Dtype, a, b uint32) (uint32, error) {
-	if dt != target.Int32 && dt != target.Uint32 {
-		return 0, target.NotSupported(dt.String(), "register arithmetic on %s; int32 and uint32 are simulated", dt)
-	}
-	less := a < b
-	if dt == target.Int32 {
-		less = int32(a) < int32(b)
-	}
-	truth := func(x bool) (uint32, error) {
-		if x {
-			return 1, nil
-		}
-		return 0, nil
-	}
-	switch op {
-	case target.AluBypass:
-		return a, nil
-	case target.AluAdd:
-		return a + b, nil
-	case target.AluSub:
-		return a - b, nil
-	case target.AluMult:
-		return a * b, nil
-	case target.AluMax:
-		if less {
-			return b, nil
-		}
-		return a, nil
-	case target.AluMin:
-		if less {
-			return a, nil
-		}
-		return b, nil
-	case target.AluBitNot:
-		return ^a, nil
-	case target.AluBitAnd:
-		return a & b, nil
-	case target.AluBitOr:
-		return a | b, nil
-	case target.AluBitXor:
-		return a ^ b, nil
-	case target.AluShiftLeft, target.AluShiftLeftArith:
-		return a << (b & 31), nil
-	case target.AluShiftRight:
-		return a >> (b & 31), nil
-	case target.AluShiftRightArith:
-		return uint32(int32(a) >> (b & 31)), nil
-	case target.AluEqual:
-		return truth(a == b)
-	case target.AluNotEqual:
-		return truth(a != b)
-	case target.AluLT:
-		return truth(less)
-	case target.AluLE:
-		return truth(less || a == b)
-	case target.AluGT:
-		return truth(!less && a != b)
-	case target.AluGE:
-		return truth(!less)
-	}
-	return 0, target.NotSupported(op.String(), "register operator %s is not simulated", op)
 }

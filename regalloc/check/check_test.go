@@ -1,17 +1,14 @@
 package check
 
 import (
-	"compress/gzip"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rosmar-compiler/rosmar/ir/publicdata"
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
+	"github.com/rosmar-compiler/rosmar/regalloc/flowtest"
 )
 
 // everywhere gives each value a slot of its own, loads what an instruction reads and stores what it writes. Arguments of edges go to a
@@ -161,18 +158,10 @@ i 7 <3,6
 r 7,1
 `
 
-func parse(t testing.TB, text string) *flow.Func {
-	var f flow.Func
-	if err := flow.NewReader(strings.NewReader(text)).Next(&f); err != nil {
-		t.Fatal(err)
-	}
-	return &f
-}
-
 var file = flow.File{N: [2]int{8, 8}, Saved: [2]int{5, 0}}
 
 func TestAcceptsSlots(t *testing.T) {
-	f := parse(t, loop)
+	f := flowtest.Parse(t, loop)
 	if err := Answer(f, file, everywhere(f)); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +169,7 @@ func TestAcceptsSlots(t *testing.T) {
 
 // TestStaleCopies are answers that only a careless checker takes: a copy of the value of the iteration before.
 func TestStaleCopies(t *testing.T) {
-	f := parse(t, loop)
+	f := flowtest.Parse(t, loop)
 	// Parameter 3 in the slot of value 3 in both ways, but the back edge leaves the old one there.
 	a := everywhere(f)
 	last := f.Last(2)
@@ -218,7 +207,7 @@ func mutate(a *flow.Answer, regs flow.File, rng *rand.Rand) *flow.Answer {
 
 // TestMutations holds the checker against running the answer: what it takes must run, and most of what is broken it must refuse.
 func TestMutations(t *testing.T) {
-	f := parse(t, loop)
+	f := flowtest.Parse(t, loop)
 	good := everywhere(f)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var c Checker
@@ -243,7 +232,7 @@ func TestMutations(t *testing.T) {
 }
 
 func TestRefusesShapes(t *testing.T) {
-	f := parse(t, loop)
+	f := flowtest.Parse(t, loop)
 	for name, broken := range map[string]func(*flow.Answer){
 		"operands":      func(a *flow.Answer) { a.Place = a.Place[1:] },
 		"register 8":    func(a *flow.Answer) { a.Moves[0].To = flow.Reg(8) },
@@ -265,31 +254,21 @@ func TestPublicFunctions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	wide := flow.File{N: [2]int{60, 60}}
 	for _, name := range []string{"case.ssa", "zigcc.ssa"} {
-		in, err := os.Open(publicdata.Path(t, "regalloc-ssa", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer in.Close()
-		var f flow.Func
 		var c Checker
-		r := flow.NewReader(in)
-		for n := 0; n < 60; n++ {
-			if err := r.Next(&f); err != nil {
+		for _, f := range flowtest.Public(t, name)[:60] {
+			a := everywhere(f)
+			if err := c.Answer(f, wide, a); err != nil {
 				t.Fatal(err)
 			}
-			a := everywhere(&f)
-			if err := c.Answer(&f, wide, a); err != nil {
-				t.Fatal(err)
-			}
-			if err := agree(&f, wide, a, 1000, rng); err != nil {
+			if err := agree(f, wide, a, 1000, rng); err != nil {
 				t.Fatal(err)
 			}
 			for range min(5, len(a.Moves)) {
 				m := mutate(a, wide, rng)
-				if c.Answer(&f, wide, m) != nil {
+				if c.Answer(f, wide, m) != nil {
 					continue
 				}
-				if err := agree(&f, wide, m, 3000, rng); err != nil {
+				if err := agree(f, wide, m, 3000, rng); err != nil {
 					t.Fatalf("%s %s: taken, but %v", name, f.Name, err)
 				}
 			}
@@ -298,30 +277,19 @@ func TestPublicFunctions(t *testing.T) {
 }
 
 func BenchmarkAnswer(b *testing.B) {
-	in, err := os.Open(publicdata.Path(b, "regalloc-ssa", "gofmt8.ssa.gz"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	z, err := gzip.NewReader(in)
-	if err != nil {
-		b.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var f flow.Func
-	var c Checker
+	fs := flowtest.Public(b, "gofmt8.ssa.gz")
 	wide := flow.File{N: [2]int{60, 60}}
+	answers := make([]*flow.Answer, len(fs))
+	for k, f := range fs {
+		answers[k] = everywhere(f)
+	}
+	var c Checker
 	for b.Loop() {
-		r := flow.NewReader(strings.NewReader(string(text)))
-		for r.Next(&f) == nil {
-			b.StopTimer()
-			a := everywhere(&f)
-			b.StartTimer()
-			if err := c.Answer(&f, wide, a); err != nil {
+		for k, f := range fs {
+			if err := c.Answer(f, wide, answers[k]); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(flowtest.Insts(fs)), "ns/inst")
 }

@@ -1,7 +1,5 @@
 package flow
 
-import "slices"
-
 // Value is an SSA value, numbered from 0 in its function.
 type Value = uint32
 
@@ -107,10 +105,4 @@ func (f *Func) linkPreds() {
 		f.Preds[p.To] = uint32(i)
 		p.To++
 	}
-}
-
-// Clone copies the function.
-func (f *Func) Clone() *Func {
-	return &Func{Name: f.Name, Blocks: slices.Clone(f.Blocks), Insts: slices.Clone(f.Insts), Ops: slices.Clone(f.Ops),
-		Edges: slices.Clone(f.Edges), Preds: slices.Clone(f.Preds), Class: slices.Clone(f.Class)}
 }

@@ -1,5 +1,7 @@
 package flow
 
+import "github.com/rosmar-compiler/rosmar/ir/target"
+
 // File is the register file: N registers of each class, the last Saved of which survive a call.
 type File struct {
 	N, Saved [NumClasses]int
@@ -19,4 +21,14 @@ func mask(n int) uint64 {
 		return ^uint64(0)
 	}
 	return 1<<n - 1
+}
+
+// Check refuses a register file that no set of registers can stand for.
+func (r *File) Check() error {
+	for c, n := range r.N {
+		if saved := r.Saved[c]; n < 0 || n > MaxRegs || saved < 0 || saved > n {
+			return target.Errorf(target.User, "class %d: %d registers, of which %d survive calls: 0 to %d, and no more survivors than registers", c, n, saved, MaxRegs)
+		}
+	}
+	return nil
 }

@@ -8,7 +8,7 @@ import (
 // finish numbers the slots, puts a store behind the definition of every value that needs its slot, and sorts the moves.
 func (a *Allocator) finish() {
 	f := a.f
-	ans := &a.answer
+	ans := a.answer
 	a.count = arena.Zeroed(a.count, len(f.Insts)+1)
 	stores := a.stores(nil)
 	for k := range a.moves {
@@ -63,7 +63,7 @@ func (a *Allocator) stores(to []flow.Move) (n int) {
 
 // number gives the slots that are used their numbers, in the order in which the answer names them.
 func (a *Allocator) number() {
-	ans := &a.answer
+	ans := a.answer
 	a.count = arena.Zeroed(a.count, len(a.slotOf))
 	next := uint32(0)
 	rename := func(p *flow.Place) {

@@ -10,7 +10,7 @@ import (
 )
 
 // tryRandom allocates one random function for one random file and proves the answer.
-func tryRandom(t *testing.T, a *Allocator, c *check.Checker, seed uint64) {
+func tryRandom(t *testing.T, a *Allocator, ans *flow.Answer, c *check.Checker, seed uint64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	k := 3 + rng.IntN(14)
@@ -18,8 +18,7 @@ func tryRandom(t *testing.T, a *Allocator, c *check.Checker, seed uint64) {
 	f, text := flowtest.Random(rng, flowtest.Shape{
 		Blocks: 1 + rng.IntN(20), Insts: rng.IntN(12), Operands: 3, Calls: rng.IntN(30), Floats: rng.IntN(60), Params: rng.IntN(5), Far: rng.IntN(100),
 	})
-	ans, err := a.Run(f, regs)
-	if err != nil {
+	if err := a.Run(f, regs, ans); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, text)
 	}
 	if err := c.Answer(f, regs, ans); err != nil {
@@ -29,19 +28,21 @@ func tryRandom(t *testing.T, a *Allocator, c *check.Checker, seed uint64) {
 
 func TestRandomFunctions(t *testing.T) {
 	var a Allocator
+	var ans flow.Answer
 	var c check.Checker
 	n := uint64(3000)
 	if testing.Short() {
 		n = 300
 	}
 	for seed := range n {
-		tryRandom(t, &a, &c, seed)
+		tryRandom(t, &a, &ans, &c, seed)
 	}
 }
 
 func FuzzRandomFunctions(f *testing.F) {
 	f.Add(uint64(1))
 	var a Allocator
+	var ans flow.Answer
 	var c check.Checker
-	f.Fuzz(func(t *testing.T, seed uint64) { tryRandom(t, &a, &c, seed) })
+	f.Fuzz(func(t *testing.T, seed uint64) { tryRandom(t, &a, &ans, &c, seed) })
 }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
 )
 
@@ -55,19 +56,18 @@ type Allocator struct {
 
 	moves  []flow.Move
 	count  []uint32
-	answer flow.Answer
+	answer *flow.Answer
 	err    error
 }
 
-// Run places the values of f in the registers of regs and in slots. The answer is good until the next call. The error names what
-// cannot be done with so few registers.
-func (a *Allocator) Run(f *flow.Func, regs flow.File) (*flow.Answer, error) {
-	for c := range regs.N {
-		if regs.N[c] < 0 || regs.N[c] > flow.MaxRegs || regs.Saved[c] < 0 || regs.Saved[c] > regs.N[c] {
-			return nil, fmt.Errorf("a file of %d registers, %d of them saved: 0 to %d", regs.N[c], regs.Saved[c], flow.MaxRegs)
-		}
+// Run places the values of f in the registers of regs and in slots. It reuses what ans holds. The error names what cannot be done with so
+// few registers.
+func (a *Allocator) Run(f *flow.Func, regs flow.File, ans *flow.Answer) error {
+	if err := regs.Check(); err != nil {
+		return err
 	}
-	a.f, a.regs, a.err = f, regs, nil
+	a.f, a.regs, a.answer, a.err = f, regs, ans, nil
+	defer func() { a.f, a.answer = nil, nil }()
 	a.live.Build(f)
 	a.loops.Build(f)
 	a.nextUses()
@@ -77,11 +77,11 @@ func (a *Allocator) Run(f *flow.Func, regs flow.File) (*flow.Answer, error) {
 		a.scan(b)
 		a.leave(b)
 		if a.err != nil {
-			return nil, fmt.Errorf("function %s: block %d: %w", f.Name, b, a.err)
+			return fmt.Errorf("function %s: block %d: %w", f.Name, b, a.err)
 		}
 	}
 	a.finish()
-	return &a.answer, nil
+	return nil
 }
 
 // begin empties the tables.
@@ -332,5 +332,5 @@ func (a *Allocator) call(i uint32, read [flow.NumClasses]uint64) {
 
 func (a *Allocator) short(i uint32, c flow.Class) {
 	name := [flow.NumClasses]string{"integer", "float"}[c]
-	a.err = fmt.Errorf("instruction %d needs more than the %d %s registers at once", i, a.regs.N[c], name)
+	a.err = target.Errorf(target.Limit, "instruction %d needs more than the %d %s registers at once; give the file more", i, a.regs.N[c], name)
 }

@@ -7,38 +7,31 @@ import (
 
 	"github.com/rosmar-compiler/rosmar/regalloc/check"
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
+	"github.com/rosmar-compiler/rosmar/regalloc/flowtest"
 )
-
-func parse(t testing.TB, text string) *flow.Func {
-	t.Helper()
-	var f flow.Func
-	if err := flow.NewReader(strings.NewReader(text)).Next(&f); err != nil {
-		t.Fatal(err)
-	}
-	return &f
-}
 
 func prove(t *testing.T, f *flow.Func, regs flow.File) *flow.Answer {
 	t.Helper()
 	var a Allocator
-	ans, err := a.Run(f, regs)
-	if err != nil {
+	var ans flow.Answer
+	if err := a.Run(f, regs, &ans); err != nil {
 		t.Fatal(err)
 	}
-	if err := check.Answer(f, regs, ans); err != nil {
+	if err := check.Answer(f, regs, &ans); err != nil {
 		t.Fatal(err)
 	}
-	return ans
+	return &ans
 }
 
 func TestTooFewRegisters(t *testing.T) {
-	f := parse(t, "f three 1 4 iiif\nb 0\na 0,1,2 <\ni  <0,1,2\ni 3 <\nr 3\n")
+	f := flowtest.Parse(t, "f three 1 4 iiif\nb 0\na 0,1,2 <\ni  <0,1,2\ni 3 <\nr 3\n")
 	var a Allocator
+	var ans flow.Answer
 	for _, c := range []struct {
 		ints, floats int
 		want         string
 	}{{2, 1, "instruction 1 needs more than the 2 integer registers"}, {3, 0, "more than the 0 float registers"}, {3, 1, ""}, {65, 1, "0 to 64"}} {
-		_, err := a.Run(f, flow.File{N: [2]int{c.ints, c.floats}})
+		err := a.Run(f, flow.File{N: [2]int{c.ints, c.floats}}, &ans)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%d integer and %d float registers: %v, want %q", c.ints, c.floats, err, c.want)
 		}
@@ -47,7 +40,7 @@ func TestTooFewRegisters(t *testing.T) {
 
 // What the machine never needs in a register needs no register.
 func TestNoRegisters(t *testing.T) {
-	prove(t, parse(t, "f calls 1 3 iif\nb 0\na 0 <\nc 1,2 <0,0\nr 1,2,0\n"), flow.File{})
+	prove(t, flowtest.Parse(t, "f calls 1 3 iif\nb 0\na 0 <\nc 1,2 <0,0\nr 1,2,0\n"), flow.File{})
 }
 
 // TestSwap goes around a loop in which two parameters change places, in registers and in slots.
@@ -55,7 +48,7 @@ func TestSwap(t *testing.T) {
 	const swap = "f swap 4 4 iiii\nb 0\na 0,1 <\nj  >1:0,1\nb 1 2 3\n%sj 2 >2: >3:\nb 2\nj  >1:3,2\nb 3\nr 2,3\n"
 	for _, inside := range []string{"", "c  <\n", "c  <2,3\ni  <2\n"} {
 		for k := 1; k < 5; k++ {
-			prove(t, parse(t, fmt.Sprintf(swap, inside)), flow.File{N: [2]int{k, 0}})
+			prove(t, flowtest.Parse(t, fmt.Sprintf(swap, inside)), flow.File{N: [2]int{k, 0}})
 		}
 	}
 }
@@ -68,7 +61,7 @@ func TestArgumentsInTurn(t *testing.T) {
 		w.WriteString("c  <0,1\nc  <1,0\n")
 	}
 	w.WriteString("r 0\n")
-	if n := prove(t, parse(t, w.String()), flow.File{N: [2]int{8, 0}}).Count(); n.Loads != 0 || n.Total() > 2 {
+	if n := prove(t, flowtest.Parse(t, w.String()), flow.File{N: [2]int{8, 0}}).Count(); n.Loads != 0 || n.Total() > 2 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -85,7 +78,7 @@ func TestWideBranch(t *testing.T) {
 		fmt.Fprintf(&w, "\nb %d %d\ni %d <0,%d\nj  >%d:", k+1, 2+2*k, 3+2*k, 2+2*k, ways+1)
 	}
 	fmt.Fprintf(&w, "\nb %d\nr 0,1\n", ways+1)
-	prove(t, parse(t, w.String()), flow.File{N: [2]int{3, 0}})
+	prove(t, flowtest.Parse(t, w.String()), flow.File{N: [2]int{3, 0}})
 }
 
 // long is one block of n instructions, each of which reads the two before it, with one value that is read all the way.
@@ -100,7 +93,7 @@ func long(n int) string {
 }
 
 func TestLongBlock(t *testing.T) {
-	if n := prove(t, parse(t, long(100_000)), flow.File{N: [2]int{4, 0}}).Count(); n.Total() != 0 {
+	if n := prove(t, flowtest.Parse(t, long(100_000)), flow.File{N: [2]int{4, 0}}).Count(); n.Total() != 0 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -108,11 +101,12 @@ func TestLongBlock(t *testing.T) {
 func BenchmarkGrowthScan(b *testing.B) {
 	for _, n := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			f := parse(b, long(n))
+			f := flowtest.Parse(b, long(n))
 			var a Allocator
+			var ans flow.Answer
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := a.Run(f, flow.File{N: [2]int{4, 0}}); err != nil {
+				if err := a.Run(f, flow.File{N: [2]int{4, 0}}, &ans); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -6,18 +6,19 @@ import (
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
+	"github.com/rosmar-compiler/rosmar/regalloc/flowtest"
 )
 
 // BenchmarkSplit allocates whole files, liveness included, through one workspace.
 func BenchmarkSplit(b *testing.B) {
-	for _, ref := range reference {
-		b.Run(fmt.Sprintf("%s/%d", strings.TrimSuffix(strings.TrimSuffix(ref.name, ".gz"), ".ssa"), ref.k), func(b *testing.B) {
-			fs := public(b, ref.name)
+	for _, ref := range flowtest.Published {
+		b.Run(fmt.Sprintf("%s/%d", strings.TrimSuffix(strings.TrimSuffix(ref.Name, ".gz"), ".ssa"), ref.K), func(b *testing.B) {
+			fs := flowtest.Public(b, ref.Name)
 			var a Allocator
 			var ans flow.Answer
 			insts, moves := 0, 0
 			for _, f := range fs {
-				if err := a.Run(f, file(ref.k), &ans); err != nil {
+				if err := a.Run(f, flowtest.Machine(ref.K), &ans); err != nil {
 					b.Fatal(err)
 				}
 				insts += len(f.Insts)
@@ -26,7 +27,7 @@ func BenchmarkSplit(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, f := range fs {
-					if err := a.Run(f, file(ref.k), &ans); err != nil {
+					if err := a.Run(f, flowtest.Machine(ref.K), &ans); err != nil {
 						b.Fatal(err)
 					}
 				}

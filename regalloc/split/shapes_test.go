@@ -9,16 +9,8 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc/check"
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
+	"github.com/rosmar-compiler/rosmar/regalloc/flowtest"
 )
-
-func parse(t testing.TB, text string) *flow.Func {
-	t.Helper()
-	var f flow.Func
-	if err := flow.NewReader(strings.NewReader(text)).Next(&f); err != nil {
-		t.Fatal(err)
-	}
-	return &f
-}
 
 // proved allocates f and has the answer checked.
 func proved(t testing.TB, f *flow.Func, regs flow.File) flow.Counts {
@@ -56,7 +48,7 @@ func TestNoMoveWithoutNeed(t *testing.T) {
 		"a diamond that meets a call on one side": {function(4, 3, "b 0\na 0 <\ni 1 <0\nj 1 >1: >2:\nb 1\nc  <\nj  >3:\nb 2\nj  >3:\nb 3\ni  <1\nr\n"), 2,
 			flow.Counts{Stores: 1, Loads: 1}},
 	} {
-		f := parse(t, c.text)
+		f := flowtest.Parse(t, c.text)
 		if got := proved(t, f, ints(c.k, 0)); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
@@ -64,7 +56,7 @@ func TestNoMoveWithoutNeed(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	f := parse(t, function(1, 5, "b 0\na 0,1,2 <\ni 3,4 <0,1,2\nr\n"))
+	f := flowtest.Parse(t, function(1, 5, "b 0\na 0,1,2 <\ni 3,4 <0,1,2\nr\n"))
 	var a Allocator
 	var ans flow.Answer
 	for _, c := range []struct {
@@ -83,7 +75,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	proved(t, f, ints(3, 0))
-	f = parse(t, function(1, 3, "b 0\ni 0,1,2 <\nr\n"))
+	f = flowtest.Parse(t, function(1, 3, "b 0\ni 0,1,2 <\nr\n"))
 	if err := a.Run(f, ints(2, 0), &ans); err == nil || !strings.Contains(err.Error(), "instruction 0 needs 3") {
 		t.Error(err)
 	}
@@ -95,12 +87,12 @@ func TestRefuses(t *testing.T) {
 
 // No register at all is enough for a function that only calls.
 func TestNoRegisters(t *testing.T) {
-	proved(t, parse(t, function(1, 4, "b 0\na 0,1 <\nc 2,3 <0,1\nc  <2\nr 3,0\n")), flow.File{})
+	proved(t, flowtest.Parse(t, function(1, 4, "b 0\na 0,1 <\nc 2,3 <0,1\nc  <2\nr 3,0\n")), flow.File{})
 }
 
 // A parameter fed by a value that lives on, and twice by one, where the branch has other ways out.
 func TestSharedArguments(t *testing.T) {
-	f := parse(t, function(3, 6, "b 0\na 0,1 <\ni 2 <0,1\nj 2 >1:0,0,1 >2:\nb 1 3 4 5\ni  <0,3\ni  <4,5\nr 3,4,5\nb 2\nr 1\n"))
+	f := flowtest.Parse(t, function(3, 6, "b 0\na 0,1 <\ni 2 <0,1\nj 2 >1:0,0,1 >2:\nb 1 3 4 5\ni  <0,3\ni  <4,5\nr 3,4,5\nb 2\nr 1\n"))
 	for k := 2; k < 8; k++ {
 		proved(t, f, ints(k, k/2))
 	}
@@ -108,7 +100,7 @@ func TestSharedArguments(t *testing.T) {
 
 // A branch that tests values and has one way out, along which all registers change.
 func TestTestsBeforeMoves(t *testing.T) {
-	f := parse(t, function(3, 8, "b 0\na 0,1,2 <\ni 6 <0\nj 6,1 >1:1,2,0\nb 1 3 4 5\ni 7 <3,4\nj 7 >2:\nb 2\nr 3,4,5,7\n"))
+	f := flowtest.Parse(t, function(3, 8, "b 0\na 0,1,2 <\ni 6 <0\nj 6,1 >1:1,2,0\nb 1 3 4 5\ni 7 <3,4\nj 7 >2:\nb 2\nr 3,4,5,7\n"))
 	for k := 2; k < 7; k++ {
 		proved(t, f, ints(k, 0))
 	}
@@ -163,7 +155,7 @@ func shapes() []shape {
 
 func TestLargeShapes(t *testing.T) {
 	for _, s := range shapes() {
-		name, f := s.name, parse(t, s.text)
+		name, f := s.name, flowtest.Parse(t, s.text)
 		for _, regs := range []flow.File{ints(14, 5), ints(3, 1), ints(3, 0)} {
 			var a Allocator
 			var ans flow.Answer
@@ -183,7 +175,7 @@ func TestLargeShapes(t *testing.T) {
 // BenchmarkShapes says whether a shape costs more for each instruction than ordinary code does.
 func BenchmarkShapes(b *testing.B) {
 	for _, s := range shapes() {
-		f := parse(b, s.text)
+		f := flowtest.Parse(b, s.text)
 		b.Run(s.name, func(b *testing.B) {
 			var a Allocator
 			var ans flow.Answer

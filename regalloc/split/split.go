@@ -2,7 +2,6 @@ package split
 
 import (
 	"github.com/rosmar-compiler/rosmar/arena"
-	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
 )
 
@@ -28,7 +27,7 @@ type Allocator struct {
 // Run allocates f and writes the answer into ans, whose storage it reuses. It refuses a register file that no set of registers can stand
 // for, and a function with an instruction that wants more registers at once than there are.
 func (a *Allocator) Run(f *flow.Func, regs flow.File, ans *flow.Answer) error {
-	if err := possible(&regs); err != nil {
+	if err := regs.Check(); err != nil {
 		return err
 	}
 	a.f, a.regs = f, regs
@@ -50,15 +49,5 @@ func (a *Allocator) Run(f *flow.Func, regs flow.File, ans *flow.Answer) error {
 	}
 	a.place(ans)
 	a.emit(ans)
-	return nil
-}
-
-// possible refuses register files that are none.
-func possible(r *flow.File) error {
-	for c, n := range r.N {
-		if saved := r.Saved[c]; n < 0 || n > flow.MaxRegs || saved < 0 || saved > n {
-			return target.Errorf(target.User, "class %d: %d registers, of which %d survive calls: 0 to %d, and no more survivors than registers", c, n, saved, flow.MaxRegs)
-		}
-	}
 	return nil
 }
