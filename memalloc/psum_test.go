@@ -176,3 +176,61 @@ func TestPsumPacks(t *testing.T) {
 		}
 	}
 }
+
+// Pinned banks are gone around or refused by name, and a tile that is changed in place moves out like any other.
+func TestPsumAdversarial(t *testing.T) {
+	pin := func(p *program, name string, bank int8, banks int64) {
+		m := &p.m
+		n := m.Names.Intern(name)
+		s := m.Sets.Add(ir.SetRow{Name: n, Kind: ir.KindInternal, Class: ir.ClassNeuronPSUMTensor, Dtype: target.Float32, Func: p.f, Count: 1, Shape: m.Ints.Add(128, 512*banks)})
+		m.Sets.At(s).First = m.Locs.Add(ir.LocRow{Name: n, Set: s, Space: target.SpacePSUM, Parts: 128, Bytes: 2048 * banks, Bank: bank, Pack: -1, ID: -1,
+			Flags: ir.LocAllocated | ir.LocPinned})
+		addSets(m, p.f, []ir.Set{s})
+	}
+	for _, c := range []struct {
+		name    string
+		tiles   int
+		open    bool
+		bank    int8
+		banks   int64
+		refused string
+	}{
+		{"one bank is pinned, and the rest suffices", 7, false, 3, 1, ""},
+		{"one bank is pinned, and the rest does not", 12, false, 3, 1, ""},
+		{"all groups open around it", 7, true, 3, 1, ""},
+		{"one group too many is open", 8, true, 3, 1, "PSUM overflow: %p"},
+		{"all but one are pinned", 6, false, 0, 7, ""},
+		{"all are pinned", 1, false, 0, 8, "PSUM overflow: %pa"},
+	} {
+		for _, level := range []int{20, 30} {
+			p := products(t, level, c.tiles, c.open)
+			before, err := execute(&p.m, p.f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pin(p, "pinned", c.bank, c.banks)
+			if c.refused != "" {
+				_, err := PSUM(&p.m, p.f, new(Workspace), Options{})
+				if err == nil || target.ClassOf(err) != target.Limit || !strings.Contains(err.Error(), c.refused) {
+					t.Errorf("%s, level %d: error %v", c.name, level, err)
+				}
+				continue
+			}
+			psum, _, _ := placeAll(t, p, new(Workspace), Options{})
+			for i := 1; i < p.m.Locs.Len(); i++ {
+				l := p.m.Locs.At(ir.Loc(i))
+				if l.Space == target.SpacePSUM && l.Flags&ir.LocPinned == 0 && int64(l.Bank) >= int64(c.bank) && int64(l.Bank) < int64(c.bank)+c.banks {
+					t.Errorf("%s, level %d: %s is in the pinned bank %d", c.name, level, p.m.LocName(ir.Loc(i)), l.Bank)
+				}
+			}
+			if spills := c.tiles > 8-int(c.banks); spills != (psum.Spilled > 0) || psum.Iterations > 4 {
+				t.Errorf("%s, level %d: %d spilled in %d rounds", c.name, level, psum.Spilled, psum.Iterations)
+			}
+			after, err := execute(&p.m, p.f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, before, after)
+		}
+	}
+}
