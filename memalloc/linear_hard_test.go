@@ -3,6 +3,7 @@ package memalloc
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -261,5 +262,31 @@ func TestLinearScanSteadyState(t *testing.T) {
 	}
 	if err := overlaps(&q.m, q.f); err != nil {
 		t.Error(err)
+	}
+}
+
+// A load that can only be made again in whole rows of its source: the copy holds the rows, not just the words that are read.
+func TestLinearScanReloadsRows(t *testing.T) {
+	s := newSheet(t, 30)
+	x, y := s.sb("x", 128, 400), s.sb("y", 128, 300)
+	d := s.b.DRAM(s.m.Names.Intern("rows"), ir.KindExternalInput, target.Float32, 128, 600)
+	from := s.b.Mem(d, target.Float32, 0, ir.Pair{Step: 600, Num: 128}, ir.Pair{Step: 150, Num: 4}, ir.Pair{Step: 1, Num: 100})
+	s.b.Emit(ir.OpLoad, target.EngineSP, []ir.Arg{from}, []ir.Arg{whole(&s.b, x)})
+	s.save(x, 0, 50)
+	s.set(y)
+	s.save(y, 0, 300)
+	z := s.sb("z", 128, 50) // live beside the copy, right behind it if that were too small
+	s.set(z)
+	s.save(x, 90, 110)
+	s.save(z, 0, 50)
+	want := s.done(t)
+	_, sb := s.place(t, words(420), want)
+	if sb.Remats != 1 || sb.Reloads != 1 || sb.Saves != 0 {
+		t.Errorf("%d loads made again by %d reloads, %d saves", sb.Remats, sb.Reloads, sb.Saves)
+	}
+	for l := ir.Loc(1); int(l) < s.m.Locs.Len(); l++ {
+		if r := s.m.Locs.At(l); r.Space == target.SpaceSB && strings.Contains(s.m.LocName(l), "x.reload") && r.Bytes != 800 {
+			t.Errorf("the copy has %d bytes, not the 800 of two rows", r.Bytes)
+		}
 	}
 }
