@@ -476,7 +476,11 @@ func (c *regCheck) came(i ir.Inst) {
 		c.p.inst(i, "moves %d words to %d", len(src), len(dst))
 	}
 	for k := range min(len(src), len(dst)) {
-		c.st.holds[dst[k]] = slices.Clone(c.st.holds[src[k]])
+		now := c.current(c.st.holds[src[k]])
+		if c.report && len(now) == 0 {
+			c.p.inst(i, "moves a word that does not hold the value of any register on every path")
+		}
+		c.st.holds[dst[k]] = now
 	}
 }
 
