@@ -6,7 +6,7 @@
 //	Reserve(m, f)                the runtime's strip of SBUF, as a placed location
 //	PSUM(m, f, ws, opt)          banks                                               psum.go, shrink.go, spill_psum.go
 //	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, rects.go, select.go, align.go, pins.go, webs.go,
-//	                                                                                 partners.go, spill.go, remat.go
+//	                                                                                 partners.go, spill_sb.go and what it calls, remat.go
 //	LinearScan(m, f, ws, opt)    PSUM and SB by one walk each, in place of the two   linear.go, linear_psum.go, linear_sb.go
 //	DRAM(m, f, ws, opt)          byte ranges in 4 KiB pages, no spilling             dram.go, lifetime.go, collective.go
 //	WithLoop(m, f, ws, opt)      PSUM and then SB over flattened loops               withloop.go, spill_blocks.go
@@ -26,10 +26,15 @@
 //
 // # Spilling
 //
-// A spilled value lives in its home and visits the memory: each access, or run of nearby accesses, gets a small location of its
-// own that holds just the bytes it touches, loaded before and saved after. Copies for one access cannot be spilled again, and
-// copies for a run are cut into copies for one access when they must be, so the rounds end. A value that a plain load brought
-// from DRAM that nobody changes meanwhile has a home already and is never saved.
+// A value of SB leaves the memory in gaps between its uses, and what stays of it between them gets locations of its own, loaded
+// before and saved after as far as that is needed: cover.go knows which bytes are valid where. A round decides that in the stays of
+// all values (stays.go): cuts.go picks gaps until what is live fits by its bytes, fit.go lays out what is left, and walk.go goes through
+// time with a picture of the memory and cuts further where there is no hole that fits. Its places are what the next round tries
+// first. A stay for one scheduling unit cannot be spilled again, and every cut uses up a gap, so the rounds end. Parts of a tensor that
+// no access joins are told apart when it is cut. A value that a plain load brought from DRAM that nobody changes meanwhile has a home
+// already: it is never saved, and its load can be made later.
+//
+// PSUM values move to SBUF for good. Over flattened loops values are cut by nearness, in runs of accesses.
 //
 // In a loop all of that holds for one turn: what a run of accesses needs is loaded in each turn, and saved if any turn may load it.
 package memalloc

@@ -57,9 +57,12 @@ func longUse(t testing.TB, n int) *program {
 	x := tile(100)
 	b.Emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{whole(&b, x)})
 	for k := range n {
-		y := tile(100)
+		words := int64(100)
 		if k%20 == 10 { // too much for the two to stay
-			y = tile(1500)
+			words = 1500
+		}
+		y := tile(words)
+		if k%20 == 10 {
 			b.Emit(ir.OpActivation, target.EngineAct, []ir.Arg{whole(&b, x)}, []ir.Arg{whole(&b, y)})
 		} else if k%10 == 0 {
 			b.Emit(ir.OpTensorTensor, target.EngineDVE, []ir.Arg{whole(&b, x), part(&b, long, 0, 100)}, []ir.Arg{whole(&b, y)})

@@ -39,7 +39,8 @@ type Options struct {
 	NoSpill bool
 	// DMALevel is how hard SB works for few spill transfers.
 	DMALevel DMALevel
-	// RunGap is how many points apart two accesses may be to share a reload; 0 is what DMALevel says, negative never shares.
+	// RunGap is how many points apart two accesses may be to share a reload where nearness decides, over flattened loops and in a linear
+	// scan; 0 is what DMALevel says, negative never shares, anywhere.
 	RunGap int
 	// MaxReloads is how many reloads SB may insert before it stops optimising them; 0 is DefaultMaxReloads.
 	MaxReloads int

@@ -27,41 +27,54 @@ func measureSpill(t *testing.T, p *program, ws *Workspace, name string) (got, wa
 	return got, want, mt
 }
 
-// Programs that need twice the memory.
+// Programs that need twice the memory: each within its bound, and together within 1.25 of furthest next use, in bytes moved.
 func TestSpillQuality(t *testing.T) {
 	var ws Workspace
+	var all, least int64
 	for _, s := range spillShapes {
 		for seed := range uint64(3) {
 			k := newMaker(t, seed)
 			s.make(k)
-			if got, want, _ := measureSpill(t, k.close(), &ws, s.name); float64(got.moved) > 2.3*float64(want.moved) {
-				t.Errorf("%s: moved %d bytes, furthest next use %d", s.name, got.moved, want.moved)
+			got, want, mt := measureSpill(t, k.close(), &ws, s.name)
+			if float64(got.moved) > s.most*float64(want.moved) || float64(got.values) > s.most*float64(want.values) {
+				t.Errorf("%s: moved %d bytes of %d, furthest next use %d of %d", s.name, got.moved, got.values, want.moved, want.values)
 			}
+			if mt.Iterations > 3 {
+				t.Errorf("%s: %d rounds", s.name, mt.Iterations)
+			}
+			all, least = all+got.moved, least+want.moved
 		}
 	}
+	if float64(all) > 1.25*float64(least) {
+		t.Errorf("all together moved %d bytes, furthest next use %d", all, least)
+	}
+	t.Logf("all together %.2f", float64(all)/float64(least))
 }
 
+// Models in half of what they need. The bound of furthest next use splits tensors at any byte and lets their parts lie anywhere, so
+// where a few large ones are read whole nothing can reach it.
 func TestSpillQualityOfModels(t *testing.T) {
 	var ws Workspace
 	for _, c := range []struct {
 		name  string
 		graph func(testing.TB) *graph.Graph
+		most  float64
 	}{
-		{"mlp", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:mlp?layers=3&width=1024&batch=256&in=1024") }},
-		{"gpt2", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:gpt2?layers=1&seq=256") }},
-		{"llama", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:llama3-8b?layers=1&seq=256") }},
-		{"resnet", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:resnet50?size=64") }},
-		{"linear_bwd", func(t testing.TB) *graph.Graph { return hloFile(t, "neuron/linear_backward.hlo.txt") }},
-		{"mha", func(t testing.TB) *graph.Graph { return hloFile(t, "openxla/mha_block_1x12x128x64_bf16.hlo") }},
+		{"mlp", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:mlp?layers=3&width=1024&batch=256&in=1024") }, 1.25},
+		{"gpt2", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:gpt2?layers=1&seq=256") }, 1.4},
+		{"llama", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:llama3-8b?layers=1&seq=256") }, 2},
+		{"resnet", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:resnet50?size=64") }, 1.7},
+		{"mha", func(t testing.TB) *graph.Graph { return hloFile(t, "openxla/mha_block_1x12x128x64_bf16.hlo") }, 2.2},
 	} {
-		p := lowerModel(t, c.graph(t), 30)
-		if _, err := PSUM(&p.m, p.f, &ws, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		got, want, mt := measureSpill(t, p, &ws, c.name)
-		if float64(got.moved) > 2.5*float64(want.moved) {
-			t.Errorf("%s: moved %d bytes, furthest next use %d", c.name, got.moved, want.moved)
-		}
-		t.Logf("%d nodes, %d saves, %d reloads, %d remats, %d spilled, peak %.1f", mt.Nodes, mt.Saves, mt.Reloads, mt.Remats, mt.Spilled, mt.PeakDemand)
+		t.Run(c.name, func(t *testing.T) {
+			p := lowerModel(t, c.graph(t), 30)
+			if _, err := PSUM(&p.m, p.f, &ws, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			got, want, _ := measureSpill(t, p, &ws, c.name)
+			if float64(got.moved) > c.most*float64(want.moved) {
+				t.Errorf("moved %d bytes, furthest next use %d", got.moved, want.moved)
+			}
+		})
 	}
 }

@@ -226,17 +226,19 @@ func heavy(k *maker) {
 	}
 }
 
-// spillShapes are what spilling is measured on.
+// spillShapes are what spilling is measured on, with the most that it may move beside furthest next use. Values of many sizes leave
+// holes, and heights more of them.
 var spillShapes = []struct {
 	name string
 	make func(*maker)
+	most float64
 }{
-	{"dag", dag(128)},
-	{"dag-mixed", dag(32, 64, 128)},
-	{"periodic", periodic},
-	{"layered", layered},
-	{"product", product},
-	{"sliced", sliced},
-	{"pieces", pieces},
-	{"heavy", heavy},
+	{"dag", dag(128), 1.6},
+	{"dag-mixed", dag(32, 64, 128), 2.2},
+	{"periodic", periodic, 1.25},
+	{"layered", layered, 1.25},
+	{"product", product, 1.25},
+	{"sliced", sliced, 1.25},
+	{"pieces", pieces, 1.25},
+	{"heavy", heavy, 1.5},
 }
