@@ -305,7 +305,7 @@ func TestAdversarialRandom(t *testing.T) {
 		}
 		same(t, before, after)
 	})
-	if placed == 0 || refused == 0 {
+	if !testing.Short() && (placed == 0 || refused == 0) {
 		t.Errorf("%d placed, %d refused", placed, refused)
 	}
 	t.Logf("%d placed, %d refused", placed, refused)

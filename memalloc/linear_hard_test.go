@@ -219,7 +219,7 @@ func TestLinearScanAroundPlaced(t *testing.T) {
 		}
 		same(t, before, after)
 	})
-	if kept == 0 {
+	if kept == 0 && !testing.Short() {
 		t.Error("nothing was placed before")
 	}
 }

@@ -210,7 +210,7 @@ func TestPartnersRandomPrograms(t *testing.T) {
 		same(t, before, after)
 		groups += ws.partners.groups
 	})
-	if groups == 0 {
+	if groups == 0 && !testing.Short() {
 		t.Error("no program had partners")
 	}
 	a := newAlike(t, map[string]int{"a": 32, "b": 32, "c": 64}, 8)

@@ -70,7 +70,7 @@ func TestRotateRandomPrograms(t *testing.T) {
 		}
 		memalloc.Same(t, before, after)
 	})
-	if moved == 0 {
+	if moved == 0 && !testing.Short() {
 		t.Error("nothing moved in any program")
 	}
 }
@@ -104,7 +104,7 @@ func TestRotateRandomLoops(t *testing.T) {
 			t.Fatalf("rotated, the program computes something else, %v\n%s", err, ir.Append(nil, m))
 		}
 	})
-	if moved == 0 {
+	if moved == 0 && !testing.Short() {
 		t.Error("nothing moved")
 	}
 }

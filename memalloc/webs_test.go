@@ -146,7 +146,7 @@ func TestSplitRandomPrograms(t *testing.T) {
 		same(t, before, after)
 		merged, split, spilled = merged+n, split+sb.Split, spilled+sb.Spilled
 	})
-	if split < merged/2 || merged == 0 || spilled == 0 {
+	if !testing.Short() && (split < merged/2 || merged == 0 || spilled == 0) { // in short mode a fifth of the programs is drawn
 		t.Errorf("%d values laid into the location of another, %d split off again, %d spilled", merged, split, spilled)
 	}
 	t.Logf("%d values laid into the location of another, %d split off again, %d spilled", merged, split, spilled)
