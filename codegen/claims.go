@@ -2,9 +2,11 @@ package codegen
 
 import (
 	"errors"
+	"math"
 
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/verify"
 )
 
 // checkClaims holds a module that came from outside to what it says of itself: tensors are in one memory, constants have their bytes, and
@@ -19,6 +21,16 @@ func (w *Worker) checkClaims() error {
 				return target.Errorf(target.User, "tensor %s has placements in %s (%s) and in %s (%s); one memory is possible", m.Names.String(r.Name), a, m.LocName(first), b, m.LocName(l))
 			}
 		}
+		if r.Count > 0 && (r.Kind.IsInput() || r.Kind.IsOutput()) {
+			// The machine is fed by shapes and types, and the program reads by bytes.
+			l := m.Locs.At(first)
+			if l.Space.OnChip() {
+				return target.NotSupported("on-chip "+r.Kind.String(), "tensor %s is an %s in %s; inputs and outputs lie in DRAM, and a Load or a Save moves them", m.Names.String(r.Name), r.Kind, l.Space)
+			}
+			if l.Bytes*int64(max(l.Parts, 1)) != shapeBytes(m.Ints.Of(r.Shape), r.Dtype) {
+				return target.Errorf(target.User, "tensor %s of %d bytes: its shape %v of %s has %d", m.Names.String(r.Name), l.Bytes*int64(max(l.Parts, 1)), m.Ints.Of(r.Shape), r.Dtype, shapeBytes(m.Ints.Of(r.Shape), r.Dtype))
+			}
+		}
 		if r.Const == 0 || r.Count == 0 {
 			continue
 		}
@@ -27,8 +39,16 @@ func (w *Worker) checkClaims() error {
 			return target.Errorf(target.User, "constant %s of %d bytes has %d bytes of data", m.Names.String(r.Name), size, c.Data.Len)
 		}
 	}
+	for g, r := range m.Regs.All() {
+		if r.Phys >= 0 && int(r.Phys)+int(r.Width) > target.RegisterLanes {
+			return target.Errorf(target.User, "register %s is fixed at lane %d and takes %d; an engine has lanes 0 to %d; phys -1 leaves the choice to coloring_allocator_reg", m.RegName(g), r.Phys, r.Width, target.RegisterLanes-1)
+		}
+	}
 	claimed := false
 	err := w.eachFunc(func(f ir.Func) error {
+		if err := w.checkGiven(f); err != nil {
+			return err
+		}
 		flags := m.Funcs.At(f).Flags & (placed | late)
 		claimed = claimed || flags != 0
 		if flags&placed != 0 {
@@ -49,6 +69,18 @@ func (w *Worker) checkClaims() error {
 		return target.Errorf(target.User, "the program says that passes have run on it, and does not bear it out: %s", err)
 	}
 	return err
+}
+
+// checkGiven holds the placements that a module brings along against each other: allocators keep them and place the rest around them.
+// Once a function is scheduled, lifetimes no longer say what is apart.
+func (w *Worker) checkGiven(f ir.Func) error {
+	if w.m.Funcs.At(f).Flags&ir.FuncScheduled != 0 {
+		return nil
+	}
+	if err := verify.Given(w.m, f); err != nil {
+		return target.Errorf(target.User, "the placements that function %s brings along are wrong: %w", w.m.Names.String(w.m.Funcs.At(f).Name), err)
+	}
+	return nil
 }
 
 // checkPlaced finds a tensor that is used, is in a memory whose tensors are said to be placed, and has no place.
@@ -94,4 +126,16 @@ func (w *Worker) checkBackward(f ir.Func) error {
 		}
 	}
 	return nil
+}
+
+// shapeBytes are the bytes of a tensor, -1 where an axis is negative or the product no number.
+func shapeBytes(shape []int64, d target.Dtype) int64 {
+	n := int64(d.Size())
+	for _, v := range shape {
+		if v < 0 || v > 0 && n > math.MaxInt64/v {
+			return -1
+		}
+		n *= v
+	}
+	return n
 }

@@ -215,7 +215,7 @@ func bindInputs(pkg *neff.Package, opt *RunOptions) ([]NamedTensor, error) {
 			return nil, target.Errorf(target.User, "input %q takes %s, %d bytes; what is given is %s%s, %d bytes", t.Name, shapeOf(t), t.Size,
 				given.Dtype, dims(given.Dims), len(x.Data))
 		default:
-			return nil, target.Errorf(target.Bug, "input %q takes %d bytes, drawn are %d", t.Name, t.Size, len(x.Data))
+			return nil, target.Errorf(target.User, "input %q: the package says %d bytes, and %s has %d", t.Name, t.Size, shapeOf(t), len(x.Data))
 		}
 		out = append(out, x)
 	}

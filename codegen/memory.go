@@ -103,7 +103,13 @@ func colourWithLoop(w *Worker) error {
 }
 
 func reserve(w *Worker) error {
-	return w.eachFunc(func(f ir.Func) error { memalloc.Reserve(w.m, f, w.memOptions()); return nil })
+	return w.eachFunc(func(f ir.Func) error {
+		memalloc.Reserve(w.m, f, w.memOptions())
+		if w.model != nil {
+			return nil // it fixes nothing
+		}
+		return w.checkGiven(f)
+	})
 }
 
 func checkFits(w *Worker) error {

@@ -248,6 +248,7 @@ func TestHBMUsage(t *testing.T) {
 		named   bool
 	}{{"1000000000", false, false}, {"1080000000", true, false}, {"1300000000", true, true}} {
 		text := strings.Replace(sharedDRAM, `"x" DRAM 1 x 512`, `"x" DRAM 1 x `+c.bytes, 1)
+		text = strings.Replace(text, `set "x" ExternalInput Tensor float32 [8 16]`, `set "x" ExternalInput Tensor uint8 [`+c.bytes+`]`, 1)
 		o := NewOptions()
 		o.HBMGiB = 1
 		list := plane2[:slices.Index(plane2, "hbm_usage")+1]

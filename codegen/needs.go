@@ -6,8 +6,9 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// late is what holds only as long as neither instructions nor placements change.
-const late = ir.FuncHasDeps | ir.FuncScheduled | ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced
+// late is what holds only as long as neither instructions nor placements change. That a function has been scheduled is not among it:
+// no pass brings back the order in which locations were placed, and the checkers must know that it is gone.
+const late = ir.FuncHasDeps | ir.FuncGroupsLegal | ir.FuncQueued | ir.FuncSynced
 
 // step says what a pass finds done when it runs, and what is no longer true afterwards. Lists of passes are free, and a
 // module may come from the middle of an earlier run, so this is asked of the module and not of the list.

@@ -139,7 +139,7 @@ func (o *Options) resolve(own *target.Generation) (*target.Generation, []string,
 	if o.DRAMRotationGiB < -1 || o.DRAMRotationGiB > rotate.DefaultWindowGiB {
 		return nil, nil, target.Errorf(target.User, "--dram-rotation-size %d: -1, or GiB up to %d, beyond which the runtime can object", o.DRAMRotationGiB, rotate.DefaultWindowGiB)
 	}
-	if o.AllreduceMiB < -1 || int64(o.AllreduceMiB)<<20 > g.HBMBytes() {
+	if o.AllreduceMiB < -1 || int64(o.AllreduceMiB) > g.HBMBytes()>>20 {
 		return nil, nil, target.Errorf(target.User, "--allreduce-buffer-size %d: -1, or MiB up to the window of %s, %d GiB", o.AllreduceMiB, g.Name, g.HBMGiB)
 	}
 	return g, names, nil
@@ -174,15 +174,21 @@ func (o *Options) passes() ([]string, error) {
 	default:
 		return nil, target.Errorf(target.User, "--allocator=%s: must be empty, coloring or lsa", o.Allocator)
 	}
-	for _, l := range [][]string{o.Pass, o.SkipPass, {o.StartPass}, o.PrintBefore, o.PrintAfter} {
-		for _, n := range l {
+	for _, l := range []struct {
+		flag  string
+		names []string
+	}{{"pass", o.Pass}, {"skip-pass", o.SkipPass}, {"print-before", o.PrintBefore}, {"print-after", o.PrintAfter}} {
+		for k, n := range l.names {
 			if n == "" {
-				continue
+				return nil, target.Errorf(target.User, "--%s: name %d of %d is empty; separate names by one comma", l.flag, k+1, len(l.names))
 			}
 			if _, ok := passByName[n]; !ok {
 				return nil, unknownPass(n)
 			}
 		}
+	}
+	if _, ok := passByName[o.StartPass]; !ok && o.StartPass != "" {
+		return nil, unknownPass(o.StartPass)
 	}
 	names := o.Pass
 	if len(names) == 0 {

@@ -109,8 +109,12 @@ func (ws *Workspace) list(m *ir.Module, units []uint32, weight func(unit uint32)
 	return b.String()
 }
 
-// err is the message: sum are live at an instruction, the largest of which are listed.
+// err is the message: sum are live at an instruction, the largest of which are listed; -1 for a tensor that never is.
 func (o *overflow) err(m *ir.Module, sum int64, at ir.Inst, largest string) error {
+	if sum < 0 {
+		return target.Errorf(target.Limit, "%s overflow: %s needs %d %s of %d, %s; no instruction touches it: take it out of the program, or %s",
+			o.space, m.LocName(o.loc), o.need, o.what, o.limit, o.why, o.try)
+	}
 	return target.Errorf(target.Limit, "%s overflow: %s needs %d %s of %d, %s; %d are live at %s, the largest of them: %s; %s",
 		o.space, m.LocName(o.loc), o.need, o.what, o.limit, o.why, sum, m.InstName(at), largest, o.try)
 }

@@ -64,16 +64,19 @@ func (a *app) create(name string) (*output, error) {
 		name = real
 	}
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
+	temps.Lock()
+	defer temps.Unlock()
+	if temps.names[temp] {
+		return nil, target.Errorf(target.User, "cannot write %s: it is the name of two outputs of this command; give each its own", name)
+	}
 	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return nil, cannotWrite(name, err)
 	}
-	temps.Lock()
 	if temps.names == nil {
 		temps.names = map[string]bool{}
 	}
 	temps.names[f.Name()] = true
-	temps.Unlock()
 	return &output{WriteSeeker: f, name: name, file: f}, nil
 }
 

@@ -19,6 +19,9 @@ import (
 // exactLimit ends a search that nobody gave a limit.
 const exactLimit = 10 * time.Second
 
+// listedColumns bounds the unknown columns that are named.
+const listedColumns = 20
+
 // planFlags is what the verb plan was asked for.
 type planFlags struct {
 	mode     string
@@ -106,7 +109,11 @@ func (a *app) plan(ctx context.Context, in string, f *planFlags, opt plan.Option
 		return err
 	}
 	if others := p.Unknown(); len(others) > 0 && !a.quiet {
-		fmt.Fprintf(a.talk(), "%s: columns that say nothing to plan: %q\n", in, strings.Join(others, ","))
+		more := ""
+		if n := len(others) - listedColumns; n > 0 {
+			others, more = others[:listedColumns], fmt.Sprintf(" and %d more", n)
+		}
+		fmt.Fprintf(a.talk(), "%s: columns that say nothing to plan: %.400q%s\n", in, strings.Join(others, ","), more)
 	}
 	if at := p.Unread(); at > 0 && !a.quiet {
 		fmt.Fprintf(a.talk(), "%s: line %d is empty and ends the buffers; what follows is not read\n", in, at)

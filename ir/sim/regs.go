@@ -6,14 +6,11 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// fileLanes is the number of 32-bit lanes of an engine's register file, those included that no program may allocate.
-const fileLanes = 64
-
 // registers is the scalar state. A register without a physical number is a cell of its own, as a location without an address is
 // a buffer of its own; one with a number is that lane of its engine's file, and the next lane too for 64 bits.
 type registers struct {
 	own  []lane // two a register
-	file [target.NumEngines][fileLanes]lane
+	file [target.NumEngines][target.RegisterLanes]lane
 }
 
 type lane struct {
@@ -39,8 +36,8 @@ func (g *registers) lanes(m *ir.Module, r ir.Reg) ([]lane, error) {
 	if row.Phys < 0 {
 		return g.own[2*int(r) : 2*int(r)+w], nil
 	}
-	if int(row.Phys)+w > fileLanes || row.Engine >= target.NumEngines {
-		return nil, target.Errorf(target.Bug, "register %s is at lanes %d to %d of %s, which has %d", m.RegName(r), row.Phys, int(row.Phys)+w-1, row.Engine, fileLanes)
+	if int(row.Phys)+w > target.RegisterLanes || row.Engine >= target.NumEngines {
+		return nil, target.Errorf(target.Bug, "register %s is at lanes %d to %d of %s, which has %d", m.RegName(r), row.Phys, int(row.Phys)+w-1, row.Engine, target.RegisterLanes)
 	}
 	return g.file[row.Engine][row.Phys : int(row.Phys)+w], nil
 }

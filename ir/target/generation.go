@@ -2,6 +2,9 @@ package target
 
 import "strings"
 
+// RegisterLanes is the number of 32-bit lanes of an engine's register file, those included that no program may allocate.
+const RegisterLanes = 64
+
 // Generation is the geometry, the limits and the rates of one core generation. The figures are those of public notes.
 type Generation struct {
 	Level int    // 10, 20, 30, 40

@@ -13,7 +13,8 @@
 //  1. The opcode exists on the generation, its engine may issue it, its operand counts are those of the opcode table, and it
 //     is neither abstract nor a container.
 //  2. Every access pattern lies inside its location: partitions, row, and in DRAM the whole walk. On chip the start partition
-//     is legal for the partition count and partitions are consecutive.
+//     is legal for the partition count and partitions are consecutive; what engines touch is placed on a multiple of its
+//     element type's alignment.
 //  3. Engine operands fit a wire slot: free axes, int16 steps, uint16 counts, element counts.
 //  4. Memory spaces: a matmul reads SBUF and writes PSUM inside one bank window; a two-input operator has at most one
 //     operand in PSUM; Pool has none; loads, saves and copies move between the spaces of their name. A gather reads rows of

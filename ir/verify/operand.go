@@ -55,6 +55,9 @@ func checkPattern(p *problems, i ir.Inst, a ir.Arg) {
 		if pitch := m.Pitch(ap.Loc, ap.Dtype); int64(ap.Pairs[0].Step) != pitch && ap.Parts > 1 {
 			p.inst(i, "%s: partition step %d, row pitch %d; stepped partitions are illegal", m.LocName(ap.Loc), ap.Pairs[0].Step, pitch)
 		}
+		if a := int64(ap.Dtype.Align()); l.Flags&ir.LocAllocated != 0 && a > 1 && l.Addr%a != 0 && !m.Insts.At(i).Op.IsDMA() {
+			p.inst(i, "%s: placed at byte %d; %s needs a multiple of %d", m.LocName(ap.Loc), l.Addr, ap.Dtype, a)
+		}
 		if lo < 0 || (hi+1)*esz > l.Bytes {
 			p.inst(i, "%s: elements %d to %d of a row of %d bytes (%s)", m.LocName(ap.Loc), lo, hi, l.Bytes, ap.Dtype)
 		}

@@ -83,7 +83,7 @@ func Bounds(m *ir.Module, f ir.Func, spaces ...target.Space) error {
 }
 
 func bounds(p *problems, f ir.Func, spaces []target.Space) []life {
-	lives := gather(p, f, spaces)
+	lives := gather(p, f, spaces, false)
 	for i := range lives {
 		checkPlace(p, &lives[i])
 	}
@@ -101,9 +101,33 @@ func bounds(p *problems, f ir.Func, spaces []target.Space) []life {
 func Placement(m *ir.Module, f ir.Func, spaces ...target.Space) error {
 	p := &problems{m: m}
 	lives := bounds(p, f, spaces)
-	if p.count > 0 {
-		return p.err(target.Bug)
+	if p.count == 0 {
+		apart(p, f, lives, spaces)
 	}
+	return p.err(target.Bug)
+}
+
+// Given proves the same of the placements that a program brings along, whose other locations have none yet, and bounds and alignment
+// of those that nothing touches too. A location that is marked as fixed must have a place. Findings are errors of the user.
+func Given(m *ir.Module, f ir.Func) error {
+	p := &problems{m: m}
+	spaces := []target.Space{target.SpacePSUM, target.SpaceSB, target.SpaceDRAM}
+	lives := gather(p, f, spaces, true)
+	for i := range lives {
+		checkPlace(p, &lives[i])
+	}
+	if p.count == 0 {
+		apart(p, f, slices.DeleteFunc(lives, func(x life) bool { return x.from == untouched }), spaces)
+	}
+	return p.err(target.User)
+}
+
+// untouched is the beginning of a life that has no end.
+const untouched = -1
+
+// apart reports lives that overlap in time and bytes.
+func apart(p *problems, f ir.Func, lives []life, spaces []target.Space) {
+	m := p.m
 	alias := aliasRoots(m)
 	if slices.Contains(spaces, target.SpaceDRAM) {
 		joinAliases(p, lives, alias)
@@ -113,7 +137,6 @@ func Placement(m *ir.Module, f ir.Func, spaces ...target.Space) error {
 	for _, s := range spaces {
 		sweep(p, lives, s, alias, w, indexed)
 	}
-	return p.err(target.Bug)
 }
 
 // joinAliases gives the DRAM locations of a must-alias one life, and reports those at different addresses.
@@ -146,7 +169,9 @@ func joinAliases(p *problems, all []life, alias map[ir.Loc]ir.Loc) {
 	}
 }
 
-func gather(p *problems, f ir.Func, spaces []target.Space) []life {
+// gather finds the lives of the locations of spaces. One that is touched and has no place is a finding, or, where given is set, left
+// out unless it is marked as fixed; untouched ones come along then.
+func gather(p *problems, f ir.Func, spaces []target.Space, given bool) []life {
 	m := p.m
 	var first, last arena.Column[ir.Loc, int32]
 	point := int32(0)
@@ -195,19 +220,28 @@ func gather(p *problems, f ir.Func, spaces []target.Space) []life {
 		if r.Flags&ir.LocReserved != 0 {
 			from, to = 0, math.MaxInt32
 		} else if from == 0 {
-			continue
+			if !given {
+				continue
+			}
+			from = untouched
 		}
 		if r.Space == target.SpaceDRAM {
 			set := m.Sets.At(r.Set)
 			if !arenaDRAM(m, r) {
 				continue // an address space of its own
 			}
-			if set.Kind == ir.KindInternalInterface {
+			if set.Kind == ir.KindInternalInterface && from != untouched {
 				from = 0
 			}
 			if set.Kind == ir.KindInternalInterface || set.Addr == ir.AddrDebug || set.Flags&ir.SetVolatile != 0 {
 				to = math.MaxInt32
 			}
+		}
+		if r.Flags&ir.LocAllocated == 0 && given {
+			if r.Flags&(ir.LocUserAllocated|ir.LocPinned|ir.LocReserved) != 0 {
+				p.addf("%s (%s) is marked as fixed (user_allocated, pinned or reserved) and not as allocated: give it a place, or take the mark away", m.LocName(l), r.Space)
+			}
+			continue
 		}
 		if r.Flags&ir.LocAllocated == 0 {
 			p.addf("%s (%s, %d x %d bytes) is used and not placed", m.LocName(l), r.Space, r.Parts, r.Bytes)

@@ -81,14 +81,14 @@ func ReadCSV(data []byte) (*Problem, error) {
 			f = p.useless(i)
 		}
 		if f.text != "" {
-			return nil, r.fail(target.User, r.start[f.col], "buffer %q: %s", p.nameBytes(i), f.text)
+			return nil, r.fail(target.User, r.start[f.col], "buffer %.60q: %s", p.nameBytes(i), f.text)
 		}
 		if total += p.Size[i] + p.Align[i]; total > MaxTotal {
-			return nil, r.fail(target.Limit, r.start[colSize], "buffer %q: sizes and alignments up to it sum to %d, the limit is %d; use a larger unit",
+			return nil, r.fail(target.Limit, r.start[colSize], "buffer %.60q: sizes and alignments up to it sum to %d, the limit is %d; use a larger unit",
 				p.nameBytes(i), total, int64(MaxTotal))
 		}
 		if first := seen.add(p, i); first != i {
-			return nil, r.fail(target.User, r.start[colID], "buffer %q was already given at line %d", p.nameBytes(i), p.firstLine+first)
+			return nil, r.fail(target.User, r.start[colID], "buffer %.60q was already given at line %d", p.nameBytes(i), p.firstLine+first)
 		}
 	}
 	if len(bytes.TrimSpace(r.rest)) > 0 {
@@ -206,7 +206,7 @@ func (r *csvReader) header() error {
 		name string
 	}{{colID, "id"}, {colLower, "lower"}, {colUpper, "upper"}, {colSize, "size"}} {
 		if !have[need.col] {
-			return r.fail(target.User, 1, "no column %q; needed are id, lower, upper (or end) and size", need.name)
+			return r.fail(target.User, 1, "no column %q in the header %.60q; needed are id, lower, upper (or end) and size, separated by commas, in ASCII or UTF-8", need.name, r.text)
 		}
 	}
 	return nil
@@ -351,13 +351,10 @@ func parseInt(b []byte) (int64, bool) {
 		}
 		x = x*10 + uint64(c-'0')
 	}
-	if x > math.MaxInt64 {
-		return 0, false
-	}
 	if neg {
-		return -int64(x), true
+		return -int64(x), x <= 1<<63
 	}
-	return int64(x), true
+	return int64(x), x <= math.MaxInt64
 }
 
 // WriteCSV writes a problem with the offsets, one a buffer: id, lower, upper, size, of the rest the columns in use, and the offset.
@@ -368,7 +365,7 @@ func WriteCSV(w io.Writer, p *Problem, offsets []int64) error {
 	}
 	if k := bytes.IndexAny(p.names, ",\n\r"); k >= 0 {
 		i, _ := slices.BinarySearch(p.nameEnds, uint32(k+1))
-		return target.Errorf(target.User, "buffer %q: a name in CSV cannot hold a comma or the end of a line", p.nameBytes(i))
+		return target.Errorf(target.User, "buffer %.60q: a name in CSV cannot hold a comma or the end of a line", p.nameBytes(i))
 	}
 	aligned, hinted, gapped := false, false, false
 	for i := range p.Size {

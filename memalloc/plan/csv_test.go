@@ -77,7 +77,12 @@ func TestReadCSVErrors(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"", "1:1: no header"},
 		{"\n", "1:1: no header"},
-		{"id,lower,upper\n", `1:1: no column "size"`},
+		{"id,lower,upper\n", `1:1: no column "size" in the header "id,lower,upper"; needed are`},
+		{"id,lower,upper,size\n" + strings.Repeat("n", 1000) + ",0,0,1\n", `2:1004: buffer "` + strings.Repeat("n", 60) + `": lower is 0 and so`},
+		{"id;lower;upper;size\n", `1:1: no column "id" in the header "id;lower;upper;size"`},
+		{"\xff\xfei\x00d\x00,\x00", `1:1: no column "id" in the header "\xff\xfei\x00d\x00,\x00"; needed are id, lower, upper (or end) and size, separated by commas, in ASCII`},
+		{"id,lower,upper,size\na,-9223372036854775808,1,1\n", `2:3: buffer "a": lower is -9223372036854775808, must be 0 to`},
+		{"id,lower,upper,size\na,-9223372036854775809,1,1\n", `2:3: "-9223372036854775809" is not a whole number of 64 bits`},
 		{"id,lower,upper,size,start\n", `1:21: column "start" is the second one`},
 		{"id,lower,upper,end,size\n", `1:16: column "end" is the second one`},
 		{"id,lower,upper,size\na,1,2,0\n", `2:7: buffer "a": size is 0`},

@@ -188,7 +188,7 @@ func (pl *Planner) misfit(p *Problem, res *Result) error {
 	case pl.opt.Mode != Exact:
 		why = "mode exact may find a lower layout"
 	}
-	return target.Errorf(target.Limit, "the layout needs %d, which is %d more than the capacity %d (lower bound %d); it is highest at moment %d with %d buffers, the largest %q of %d; %s",
+	return target.Errorf(target.Limit, "the layout needs %d, which is %d more than the capacity %d (lower bound %d); it is highest at moment %d with %d buffers, the largest %.60q of %d; %s",
 		res.Peak, res.Peak-c, c, res.LowerBound, at.Moment, len(at.Buffers), largest, p.Size[big], why)
 }
 

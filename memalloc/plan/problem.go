@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -61,12 +60,12 @@ func (p *Problem) Unknown() []string { return p.unknown }
 // Unread is the number of the empty line at which ReadCSV ended, as the format wants, where text follows it; else 0.
 func (p *Problem) Unread() int { return p.unread }
 
-// label is the name of buffer i for messages, with its line where it has one.
+// label is the name of buffer i for messages, cut where it is long, with its line where it has one.
 func (p *Problem) label(i int) string {
 	if p.firstLine == 0 {
-		return strconv.Quote(p.Name(i))
+		return fmt.Sprintf("%.60q", p.nameBytes(i))
 	}
-	return fmt.Sprintf("%q (line %d)", p.nameBytes(i), p.firstLine+i)
+	return fmt.Sprintf("%.60q (line %d)", p.nameBytes(i), p.firstLine+i)
 }
 
 func (p *Problem) nameBytes(i int) []byte {
@@ -134,7 +133,7 @@ func (p *Problem) Validate() error {
 			return err
 		}
 		if total += p.Size[i] + p.Align[i]; total > MaxTotal {
-			return target.Errorf(target.Limit, "buffer %q: sizes and alignments up to it sum to %d, the limit is %d; use a larger unit",
+			return target.Errorf(target.Limit, "buffer %.60q: sizes and alignments up to it sum to %d, the limit is %d; use a larger unit",
 				p.nameBytes(i), total, int64(MaxTotal))
 		}
 	}
@@ -149,7 +148,7 @@ type rowFault struct {
 
 func (p *Problem) validateRow(i int) error {
 	if f := p.fault(i); f.text != "" {
-		return target.Errorf(target.User, "buffer %q: %s", p.nameBytes(i), f.text)
+		return target.Errorf(target.User, "buffer %.60q: %s", p.nameBytes(i), f.text)
 	}
 	return nil
 }

@@ -129,9 +129,9 @@ func WriteText(w io.Writer, p *Problem, r Result, capacity int64) error {
 	return bw.Flush() // the first error sticks
 }
 
-// printable is a name that cannot disturb a terminal or a table.
+// printable is a name that cannot disturb a terminal or a table; a long one is cut.
 func printable(name string) string {
-	q := strconv.Quote(name)
+	q := fmt.Sprintf("%.60q", name)
 	if q == `"`+name+`"` {
 		return name
 	}
