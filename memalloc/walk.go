@@ -43,7 +43,6 @@ type walker struct {
 	band     []uint32  // the tenants of one band, by address
 	tops     []int32   // up to where those and the ones before them reach
 	prices   []float64 // of clearing them, negative: not to be had
-	homeless int
 	more     bool // wants has grown
 
 	hints arena.Column[ir.Set, spot] // for the copies of the next round
@@ -52,7 +51,6 @@ type walker struct {
 // run adds to the cuts of the stays what it takes for all stops to find a place.
 func (w *walker) run(ws *Workspace, s *stays) {
 	points := ws.lin.Points()
-	w.homeless = 0
 	w.guests = arena.Resized(w.guests, len(s.tenants))
 	for t := range w.guests {
 		w.guests[t] = guest{next: s.tenants[t].first}
@@ -169,7 +167,8 @@ func (w *walker) away(s *stays, t uint32) {
 	}
 }
 
-// price is what it costs to send a tenant away, less the longer it is away; negative if it must stay.
+// price is what it costs to send a tenant away, less the longer it is away (of powers from a half to two the first was best, by
+// little); negative if it must stay.
 func (w *walker) price(s *stays, t uint32, p ssa.Point) float64 {
 	g := &w.guests[t]
 	if s.tenants[t].bound || g.new || g.busy && g.next == s.tenants[t].first {
@@ -220,8 +219,7 @@ func (w *walker) settle(ws *Workspace, s *stays, t uint32, p ssa.Point) {
 	if best.quads == 0 {
 		best = w.window(ws, s, t, p)
 	}
-	if best.quads == 0 {
-		w.homeless++
+	if best.quads == 0 { // the next round has it among its candidates again
 		return
 	}
 	w.clear(s, best.lo, best.lo+x.len, best.quads)
