@@ -32,18 +32,18 @@ type guest struct {
 // clear: each tenant in it is away until its next stop, at the bytes that this moves over the time that it lasts. So the cuts leave
 // holes that fit, which sums of bytes do not promise, and every stay has a place.
 type walker struct {
-	guests   []guest
-	at       []spot // by stop
-	want     []spot // by stop: where it would like to be
-	byTime   []uint32
-	starts   []uint32
-	rows     [4][]uint32 // by quadrant: the tenants in it, by address
-	inside   []uint32    // at a stop
-	wants    []uint32
-	band     []uint32  // the tenants of one band, by address
-	tops     []int32   // up to where those and the ones before them reach
-	prices   []float64 // of clearing them, negative: not to be had
-	more     bool // wants has grown
+	guests []guest
+	at     []spot // by stop
+	want   []spot // by stop: where it would like to be
+	byTime []uint32
+	starts []uint32
+	rows   [4][]uint32 // by quadrant: the tenants in it, by address
+	inside []uint32    // at a stop
+	wants  []uint32
+	band   []uint32  // the tenants of one band, by address
+	tops   []int32   // up to where those and the ones before them reach
+	prices []float64 // of clearing them, negative: not to be had
+	more   bool      // wants has grown
 
 	hints arena.Column[ir.Set, spot] // for the copies of the next round
 }
