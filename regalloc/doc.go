@@ -9,6 +9,7 @@
 //	         or of a list of edges                                 graph.go
 //	Node     what colouring needs to know of a node                simplify.go
 //	Solver   simplify and select                                   simplify.go, select.go
+//	         a queue of what is not certain to find a place        monotone.go
 //	         smallest-last, where no number of lanes is given      smallest.go
 //	Lanes    the geometry of a register file                       lanes.go
 //	Guard    the limits of a spill fixpoint                        fixpoint.go

@@ -209,6 +209,6 @@ func (s *Solver) rankNodes() {
 
 // Bytes is the size of the storage, used or not.
 func (s *Solver) Bytes() int {
-	return s.Graph.Bytes() + 48*cap(s.Nodes) + 24*cap(s.hot) + 4*(cap(s.Order)+cap(s.rank)+cap(s.byRank)) +
+	return s.Graph.Bytes() + 40*cap(s.Nodes) + 24*cap(s.hot) + 4*(cap(s.Order)+cap(s.rank)+cap(s.byRank)+cap(s.degree)) +
 		s.safe.Bytes() + s.unsafe.bytes()
 }

@@ -3,16 +3,16 @@
 //
 // # Tables
 //
-//	Func     blocks, instructions, operands, edges, classes     func.go
-//	File     the registers of each class and who saves them     regs.go
-//	Answer   a place for every operand, and the moves           answer.go
-//	Live     the values that are live into each block           live.go
-//	Loops    reverse postorder and the nest of loops            loops.go
-//	Doms     the dominator tree                                 dom.go
+//	Func     blocks, instructions, operands, edges, classes       func.go
+//	File     the registers of each class and who saves them       regs.go
+//	Answer   a place for every operand, and the moves             answer.go
+//	Live     the values that are live into each block             live.go
+//	Loops    reverse postorder and the nest of loops              loops.go
+//	Doms     the dominator tree                                   dom.go
 //	Ranges   where values end and are needed next, what it costs  ranges.go
-//	Families values that can share a place across edges         family.go
-//	Parallel moves at once, in an order                         parallel.go
-//	Reader   functions from their text form                     read.go
+//	Families values that can share a place across edges           family.go
+//	Parallel moves at once, in an order                           parallel.go
+//	Reader   functions from their text form                       read.go
 //
 // # The rules of the problem
 //

@@ -15,6 +15,8 @@ const (
 	NumClasses = 2
 )
 
+func (c Class) String() string { return [NumClasses]string{"integer", "float"}[c] }
+
 // Kind is what an instruction asks of its operands.
 type Kind uint8
 

@@ -12,7 +12,7 @@ type Live struct {
 	home  []uint32 // by value: the block that defines it
 	first []uint32 // by value: its uses in useAt
 	useAt []uint32 // blocks at whose end or in whose middle the value is used
-	seen  []uint32 // by block: 1 + the last value that was found live into it
+	seen  []uint32 // by value: 1 + the last block that was found to use it; then by block: 1 + the last value found live into it
 	pairs []pair
 	stack []uint32
 }
@@ -26,11 +26,9 @@ type pair struct {
 func (l *Live) Build(f *Func) {
 	l.locate(f)
 	n := len(f.Blocks)
-	l.seen = arena.Resized(l.seen, n)
-	clear(l.seen)
+	l.seen = arena.Zeroed(l.seen, n)
 	l.pairs = l.pairs[:0]
-	l.off = arena.Resized(l.off, n+2)
-	clear(l.off)
+	l.off = arena.Zeroed(l.off, n+2)
 	for v := range f.Class {
 		home := l.home[v]
 		for _, b := range l.useAt[l.first[v]:l.first[v+1]] {
@@ -130,8 +128,3 @@ func (l *Live) Rows() int { return len(l.vals) }
 
 // Home is the block that defines v.
 func (l *Live) Home(v Value) uint32 { return l.home[v] }
-
-// Bytes is the size of the storage, used or not.
-func (l *Live) Bytes() int {
-	return 4*(cap(l.off)+cap(l.vals)+cap(l.home)+cap(l.first)+cap(l.useAt)+cap(l.seen)+cap(l.stack)) + 8*cap(l.pairs)
-}

@@ -114,8 +114,3 @@ func (l *Loops) Loop(b uint32) uint32 {
 	}
 	return l.Header[b]
 }
-
-// Bytes is the size of the storage, used or not.
-func (l *Loops) Bytes() int {
-	return 4*(cap(l.Order)+cap(l.Rank)+cap(l.Header)+cap(l.Depth)+cap(l.path)) + cap(l.Heads) + 8*cap(l.stack)
-}

@@ -35,6 +35,31 @@ func (p *Parallel) Add(c Class, from, to Place) {
 	p.todo = append(p.todo, Move{Class: c, From: from, To: to})
 }
 
+// KeepTests sees to it that what the branch at instruction at tests is still in registers behind the moves that were added, which stand before
+// it: place names the registers of its operands, written those that the moves write. A test that would be overwritten goes to a register of r
+// that is neither written nor tested; callers leave as many of them free where blocks meet.
+func (p *Parallel) KeepTests(f *Func, at uint32, place []Place, r *File, written [NumClasses]uint64) {
+	uses := f.Insts[at].Uses
+	taken := written
+	for row := uses.From; row < uses.To; row++ {
+		taken[f.Class[f.Ops[row]]] |= 1 << place[row].Index()
+	}
+	for row := uses.From; row < uses.To; row++ {
+		v := f.Ops[row]
+		c, to := f.Class[v], place[row]
+		if written[c]>>to.Index()&1 == 1 {
+			to = Reg(bits.TrailingZeros64(r.All(c) &^ taken[c]))
+			taken[c] |= 1 << to.Index()
+		}
+		p.Add(c, place[row], to) // also to itself, so that it is kept
+		for again := row; again < uses.To; again++ {
+			if f.Ops[again] == v {
+				place[again] = to
+			}
+		}
+	}
+}
+
 // Len is the number of moves that were added.
 func (p *Parallel) Len() int { return len(p.todo) }
 

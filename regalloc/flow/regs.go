@@ -27,7 +27,7 @@ func mask(n int) uint64 {
 func (r *File) Check() error {
 	for c, n := range r.N {
 		if saved := r.Saved[c]; n < 0 || n > MaxRegs || saved < 0 || saved > n {
-			return target.Errorf(target.User, "class %d: %d registers, of which %d survive calls: 0 to %d, and no more survivors than registers", c, n, saved, MaxRegs)
+			return target.Errorf(target.User, "%d %s registers, of which %d survive calls: give 0 to %d, and no more survivors than registers", n, Class(c), saved, MaxRegs)
 		}
 	}
 	return nil

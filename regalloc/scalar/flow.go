@@ -289,5 +289,5 @@ func (f *flow) weigh() {
 
 func (f *flow) bytes() int {
 	return 4*(cap(f.insts)+cap(f.nodeOf)+cap(f.blockAt)+cap(f.predOff)+cap(f.preds)+cap(f.calls)+cap(f.breaks)) + 16*cap(f.nodes) + 8*cap(f.weight) +
-		12*cap(f.branches) + 48*cap(f.stack)
+		12*cap(f.branches) + 40*cap(f.stack)
 }

@@ -316,6 +316,6 @@ func (l *lives) checkCalls(m *ir.Module, f *flow) error {
 }
 
 func (l *lives) bytes() int {
-	return 48*cap(l.webs) + 12*(cap(l.segs)+cap(l.raw)) + 8*(cap(l.in)+cap(l.written)+cap(l.news)) +
+	return 32*cap(l.webs) + 12*(cap(l.segs)+cap(l.raw)) + 8*(cap(l.in)+cap(l.written)+cap(l.news)) +
 		4*(cap(l.touched)+cap(l.work)+cap(l.entries)+cap(l.counts))
 }

@@ -290,5 +290,5 @@ func (ws *Workspace) Report(r *arena.Report) {
 	r.Add("scalar.uses", len(ws.uses.occs), ws.uses.bytes())
 	r.Add("scalar.lives", len(ws.lives.webs), ws.lives.bytes())
 	r.Add("scalar.solver", len(ws.solver.Nodes), ws.solver.Bytes()+ws.lanes.Bytes()+ws.joins.bytes()+
-		12*cap(ws.segs)+4*(cap(ws.nodeWeb)+cap(ws.webNode)+cap(ws.laneOf)+cap(ws.homeOf))+24*cap(ws.homes))
+		12*cap(ws.segs)+4*(cap(ws.nodeWeb)+cap(ws.webNode)+cap(ws.laneOf)+cap(ws.homeOf))+20*cap(ws.homes))
 }

@@ -195,7 +195,7 @@ func TestSeed68AcrossBlocksAndMoves(t *testing.T) {
 		t.Errorf("copies that both live: lanes %d and %d, %+v", lane(m, "a"), lane(m, "b"), mt)
 	}
 	// The source is made anew while the copy lives: they are not the same.
-	m, mt = colour(t, source("a b n", `one:
+	_, mt = colour(t, source("a b n", `one:
 		TensorLoad SP (%1 @0 1*1:int32) -> ($a)
 		RegisterMove SP ($a) -> ($b)
 		RegisterAlu SP ($a, 1:int32) -> ($a) op=add

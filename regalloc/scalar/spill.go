@@ -14,10 +14,9 @@ const firstFreeSem, lastFreeSem = 9, 15
 // slotBytes is a spill slot: room for either width.
 const slotBytes = 8
 
-// home is a value of one or more webs that goes to memory, and its slot there.
+// home is a value of one or more webs that goes to memory, and its slot there. 20 bytes.
 type home struct {
 	first, last slot
-	cost        int64
 	engine      target.Engine
 	width       uint8
 	slot        uint32
@@ -69,7 +68,6 @@ func (ws *Workspace) sendHome(e target.Engine) {
 		w := ws.nodeWeb[n]
 		h, d := &ws.homes[from+k], &ws.lives.webs[w]
 		h.first, h.last = min(h.first, d.first), max(h.last, d.last)
-		h.cost += d.cost
 		ws.homeOf[w] = uint32(from+k) + 1
 		ws.mt.Spilled++
 	}

@@ -1,8 +1,6 @@
 package scan
 
 import (
-	"math/bits"
-
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
 )
@@ -56,7 +54,7 @@ func (a *Allocator) resolve(e uint32) {
 		}
 	}
 	at := f.Last(edge.From)
-	a.keepTests(at, &busy)
+	s.together.KeepTests(f, at, a.answer.Place, &a.regs, busy)
 	for _, x := range s.here {
 		busy[x.class] |= 1 << x.reg
 	}
@@ -84,25 +82,4 @@ func (a *Allocator) wish(v flow.Value, c flow.Class, to flow.Place, busy *[flow.
 		busy[c] |= 1 << to.Index()
 	}
 	a.copy.together.Add(c, from, to)
-}
-
-// keepTests sees to it that what the branch tests is in registers that the head does not use, since the moves come before the
-// branch reads. Where blocks meet, as many registers are left free for that.
-func (a *Allocator) keepTests(at uint32, busy *[flow.NumClasses]uint64) {
-	f := a.f
-	in := &f.Insts[at]
-	head := *busy
-	for row := in.Uses.From; row < in.Uses.To; row++ {
-		busy[f.Class[f.Ops[row]]] |= 1 << a.answer.Place[row].Index()
-	}
-	for row := in.Uses.From; row < in.Uses.To; row++ {
-		c, from := f.Class[f.Ops[row]], a.answer.Place[row]
-		to := from
-		if head[c]>>from.Index()&1 != 0 {
-			to = flow.Reg(bits.TrailingZeros64(a.regs.All(c) &^ busy[c]))
-			busy[c] |= 1 << to.Index()
-			a.answer.Place[row] = to
-		}
-		a.copy.together.Add(c, from, to) // also to itself, so that it is kept
-	}
 }

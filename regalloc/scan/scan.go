@@ -331,6 +331,5 @@ func (a *Allocator) call(i uint32, read [flow.NumClasses]uint64) {
 }
 
 func (a *Allocator) short(i uint32, c flow.Class) {
-	name := [flow.NumClasses]string{"integer", "float"}[c]
-	a.err = target.Errorf(target.Limit, "instruction %d needs more than the %d %s registers at once; give the file more", i, a.regs.N[c], name)
+	a.err = target.Errorf(target.Limit, "instruction %d needs more than the %d %s registers at once; give the file more", i, a.regs.N[c], c)
 }

@@ -31,6 +31,7 @@
 //   - A value that is ever loaded, or that is not in a register where it lives on, is in the slot of its family from its definition on: one store
 //     behind the definition, or none where it is written to the slot at once, or all its arguments are there already.
 //   - place meets pieces in the order in which spill began them.
-//   - No work is more than proportional to the instructions, operands and live-in lists, but for the sorting of candidates at a head.
+//   - No work is more than proportional to the instructions, operands and live-in lists, but for sorting: candidates at a head, families for
+//     their slots.
 //   - Equal functions and files give equal answers.
 package split

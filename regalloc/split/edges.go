@@ -1,10 +1,6 @@
 package split
 
-import (
-	"math/bits"
-
-	"github.com/rosmar-compiler/rosmar/regalloc/flow"
-)
+import "github.com/rosmar-compiler/rosmar/regalloc/flow"
 
 // emit puts the moves of blocks and edges into the order of instructions.
 func (a *Allocator) emit(ans *flow.Answer) {
@@ -92,7 +88,7 @@ func (a *Allocator) edge(e, at uint32, ans *flow.Answer) {
 		a.bring(f.Class[v], a.stands(v), flow.Reg(int(m-1)), &written)
 	}
 	if before {
-		a.keepTests(edge, written, ans)
+		a.parallel.KeepTests(f, at, ans.Place, &a.regs, written)
 	}
 	for x := exit.from; x < exit.to; x++ {
 		p.reg[s.exit[x].value] = noReg
@@ -112,35 +108,5 @@ func (a *Allocator) bring(c flow.Class, from, to flow.Place, written *[flow.NumC
 	a.parallel.Add(c, from, to)
 	if !to.IsSlot() {
 		written[c] |= 1 << to.Index()
-	}
-}
-
-// keepTests sees to it that what a branch with one way out tests is still in a register behind the moves of its edge. enter left room for it.
-func (a *Allocator) keepTests(edge *flow.Edge, written [flow.NumClasses]uint64, ans *flow.Answer) {
-	f := a.f
-	in := &f.Insts[f.Last(edge.From)]
-	if in.Uses.Len() == 0 {
-		return
-	}
-	taken := written
-	for row := in.Uses.From; row < in.Uses.To; row++ {
-		taken[f.Class[f.Ops[row]]] |= 1 << ans.Place[row].Index()
-	}
-	for row := in.Uses.From; row < in.Uses.To; row++ {
-		v := f.Ops[row]
-		c, r := f.Class[v], ans.Place[row].Index()
-		if written[c]>>r&1 == 1 {
-			to := bits.TrailingZeros64(a.regs.All(c) &^ taken[c])
-			a.parallel.Add(c, flow.Reg(r), flow.Reg(to))
-			taken[c] |= 1 << to
-			r = to
-		} else {
-			a.parallel.Add(c, flow.Reg(r), flow.Reg(r))
-		}
-		for again := row; again < in.Uses.To; again++ {
-			if f.Ops[again] == v {
-				ans.Place[again] = flow.Reg(r)
-			}
-		}
 	}
 }

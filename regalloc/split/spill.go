@@ -435,6 +435,6 @@ func (a *Allocator) tooMany(i uint32, c flow.Class) {
 			defs++
 		}
 	}
-	a.spiller.err = target.Errorf(target.Limit, "function %s: instruction %d needs %d %s registers at once and there are %d", f.Name, i, max(want, defs),
-		[flow.NumClasses]string{"integer", "float"}[c], a.regs.N[c])
+	a.spiller.err = target.Errorf(target.Limit, "function %s: instruction %d needs %d %s registers at once and there are %d; give the file more", f.Name, i,
+		max(want, defs), c, a.regs.N[c])
 }

@@ -1,5 +1,3 @@
-// Package flowtest makes valid functions for the tests of register allocators: any control flow, loops with several entries among
-// it, with every rule of package flow kept by construction.
 package flowtest
 
 import (
@@ -215,7 +213,6 @@ func (g *gen) text() string {
 		}
 		if len(g.succs[b]) == 0 {
 			lines[b] = append(lines[b], "r "+list(uses(b, len(defs[b]), 4)))
-			continue
 		}
 	}
 	// A branch passes values of the right class; where there is none, the parameter's block gets no such parameter.
