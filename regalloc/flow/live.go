@@ -70,24 +70,23 @@ func (l *Live) reach(b, home uint32, v Value) {
 func (l *Live) locate(f *Func) {
 	n := f.Values()
 	l.home = arena.Resized(l.home, n)
-	for b := range f.Blocks {
-		blk := &f.Blocks[b]
-		for _, v := range f.Of(blk.Params) {
-			l.home[v] = uint32(b)
-		}
-		for i := blk.Insts.From; i < blk.Insts.To; i++ {
-			for _, v := range f.Of(f.Insts[i].Defs()) {
-				l.home[v] = uint32(b)
-			}
-		}
+	for v := range l.home {
+		l.home[v] = NoBlock
 	}
 	l.pairs = l.pairs[:0]
 	l.first = arena.Zeroed(l.first, n+2)
 	l.seen = arena.Zeroed(l.seen, n)
 	for b := range f.Blocks {
 		blk := &f.Blocks[b]
+		for _, v := range f.Of(blk.Params) {
+			l.home[v] = uint32(b)
+		}
 		for i := blk.Insts.From; i < blk.Insts.To; i++ {
-			l.uses(f.Of(f.Insts[i].Uses), uint32(b))
+			in := &f.Insts[i]
+			l.uses(f.Of(in.Uses), uint32(b))
+			for _, v := range f.Ops[in.Uses.To:in.To] {
+				l.home[v] = uint32(b)
+			}
 		}
 		for e := blk.Succs.From; e < blk.Succs.To; e++ {
 			l.uses(f.Of(f.Edges[e].Args), uint32(b))
@@ -105,7 +104,7 @@ func (l *Live) locate(f *Func) {
 	l.first = l.first[:n+1]
 }
 
-// uses notes the values that block b uses and another defines.
+// uses notes the values that block b uses and another defines. Its own were met before their uses.
 func (l *Live) uses(vs []Value, b uint32) {
 	for _, v := range vs {
 		if l.home[v] == b || l.seen[v] == b+1 {

@@ -10,7 +10,10 @@ func (a *Allocator) finish() {
 	f := a.f
 	ans := a.answer
 	a.count = arena.Zeroed(a.count, len(f.Insts)+1)
-	stores := a.stores(nil)
+	a.stores()
+	for k := range a.store {
+		a.count[a.store[k].At]++
+	}
 	for k := range a.moves {
 		a.count[a.moves[k].At]++
 	}
@@ -19,46 +22,40 @@ func (a *Allocator) finish() {
 		a.count[i] = at
 		at += n
 	}
-	ans.Moves = arena.Resized(ans.Moves, len(a.moves)+stores)
-	a.stores(ans.Moves)
-	for _, m := range a.moves {
-		ans.Moves[a.count[m.At]] = m
-		a.count[m.At]++
+	ans.Moves = arena.Resized(ans.Moves, len(a.store)+len(a.moves))
+	for _, list := range [2][]flow.Move{a.store, a.moves} { // stores come before the other moves of their instruction
+		for _, m := range list {
+			ans.Moves[a.count[m.At]] = m
+			a.count[m.At]++
+		}
 	}
 	a.number()
 }
 
-// stores hands out the stores of spilled values: it counts them when there is nowhere to put them, else it puts each before the other moves
-// of its instruction.
-func (a *Allocator) stores(to []flow.Move) (n int) {
+// stores lists the stores of what needs a slot, each behind the definition.
+func (a *Allocator) stores() {
 	f := a.f
-	put := func(at uint32, row uint32) {
-		v := f.Ops[row]
-		p := a.answer.Place[row]
-		if !a.spilled[v] || a.born[v] || p == flow.NoPlace {
-			return
-		}
-		n++
-		if to == nil {
-			a.count[at]++
-			return
-		}
-		to[a.count[at]] = flow.Move{At: at, Class: f.Class[v], From: p, To: slot(v)}
-		a.count[at]++
-	}
+	a.store = a.store[:0]
 	for b := range f.Blocks {
 		blk := &f.Blocks[b]
 		for row := blk.Params.From; row < blk.Params.To; row++ {
-			put(blk.Insts.From, row)
+			a.define(blk.Insts.From, row)
 		}
 		for i := blk.Insts.From; i < blk.Insts.To; i++ {
 			in := &f.Insts[i]
 			for row := in.Uses.To; row < in.To; row++ {
-				put(i+1, row)
+				a.define(i+1, row)
 			}
 		}
 	}
-	return n
+}
+
+// define lists the store of one definition, if there is one.
+func (a *Allocator) define(at, row uint32) {
+	v := a.f.Ops[row]
+	if p := a.answer.Place[row]; a.spilled[v] && !a.born[v] && p != flow.NoPlace {
+		a.store = append(a.store, flow.Move{At: at, Class: a.f.Class[v], From: p, To: slot(v)})
+	}
 }
 
 // number gives the slots that are used their numbers, in the order in which the answer names them.

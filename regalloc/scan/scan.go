@@ -54,7 +54,8 @@ type Allocator struct {
 	merge mergeScratch
 	copy  copyScratch
 
-	moves  []flow.Move
+	moves  []flow.Move // as they come
+	store  []flow.Move
 	count  []uint32
 	answer *flow.Answer
 	err    error
