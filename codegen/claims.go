@@ -56,6 +56,11 @@ func (w *Worker) checkClaims() error {
 				return err
 			}
 		}
+		if flags&ir.FuncQueued != 0 {
+			if err := w.checkQueued(f); err != nil {
+				return err
+			}
+		}
 		if flags&late != 0 {
 			return w.checkBackward(f)
 		}
@@ -102,6 +107,20 @@ func (w *Worker) checkPlaced(f ir.Func, flags ir.FuncFlag) error {
 				if flags&say != 0 && l.Flags&ir.LocAllocated == 0 {
 					return target.Errorf(target.User, "%s: the function says that tensors in %s are placed, and %s has no address", m.InstName(i), l.Space, m.LocName(at))
 				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkQueued finds a transfer without a queue set of the engine that triggers it.
+func (w *Worker) checkQueued(f ir.Func) error {
+	m := w.m
+	for _, b := range m.BlocksOf(f) {
+		for _, i := range m.OrderOf(b) {
+			r := m.Insts.At(i)
+			if r.Op.IsDMA() && (r.Queue == 0 || m.Queues.At(r.Queue).Owner != r.Engine) {
+				return target.Errorf(target.User, "%s: the function says that transfers have their queues, and this one, which %s triggers, has no queue set of that engine; run alloc_queues", m.InstName(i), r.Engine)
 			}
 		}
 	}

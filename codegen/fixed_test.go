@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -125,5 +126,22 @@ func TestCheckedBehindScheduling(t *testing.T) {
 		}
 		o.SBBytes = 32768
 		compile(t, p, o)
+	}
+}
+
+// A module that says that its transfers have queues is held to it.
+func TestQueuedByAnotherEngine(t *testing.T) {
+	o := NewOptions()
+	o.Pass = plane2[:len(plane2)-1]
+	var w Worker
+	w.compileOnly(t, "zoo:mlp?layers=1&width=8&in=6&out=4&batch=3", &o)
+	text := string(ir.Append(nil, w.m))
+	at := strings.Index(text, " Load SP ")
+	if at < 0 {
+		t.Fatal("no load that SP triggers")
+	}
+	text = text[:at] + " Load Activation " + text[at+len(" Load SP "):]
+	if _, _, err := tiles(t, text, NewOptions(), "lower_sync"); err == nil || target.ClassOf(err) != target.User || !strings.Contains(err.Error(), "which Activation triggers, has no queue set of that engine") {
+		t.Error(err)
 	}
 }

@@ -8,16 +8,21 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// DefaultSteps is how many instructions a run may execute.
-const DefaultSteps = 1 << 31
+// DefaultSteps is how many instructions a run may execute: some ten seconds of scalar code, so that a loop that does not end is
+// told from one that takes its time.
+const DefaultSteps = 1 << 27
+
+func (s *Sim) limit() int {
+	if s.Steps == 0 {
+		return DefaultSteps
+	}
+	return s.Steps
+}
 
 // blocks executes the top-level blocks of a function from the first one on: each falls into the next unless a branch says
 // otherwise.
 func (s *Sim) blocks(m *ir.Module, f ir.Func) error {
-	limit := s.Steps
-	if limit == 0 {
-		limit = DefaultSteps
-	}
+	limit := s.limit()
 	list := m.BlocksOf(f)
 	s.place = arena.Resized(s.place, m.Blocks.Len())
 	clear(s.place)

@@ -6,9 +6,6 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// maxSteps bounds the turns and instructions of one loop at top level.
-const maxSteps = 1 << 31
-
 // turns is the loops that are running.
 type turns struct {
 	stack []turn
@@ -44,9 +41,10 @@ func (s *Sim) loop(m *ir.Module, i ir.Inst) error {
 	if err := t.enter(m, i); err != nil {
 		return err
 	}
-	for steps := 0; len(t.stack) > 0; steps++ {
-		if steps == maxSteps {
-			return target.Errorf(target.Limit, "a loop of more than %d steps", maxSteps)
+	limit := s.limit()
+	for steps := 0; len(t.stack) > 0; steps++ { // turns count too: a body may be empty
+		if steps == limit {
+			return target.Errorf(target.Limit, "a loop of more than %d turns and instructions; fewer turns, or raise the limit of the simulation", limit)
 		}
 		top := &t.stack[len(t.stack)-1]
 		switch {

@@ -130,3 +130,33 @@ func TestLoopErrors(t *testing.T) {
 		}
 	}
 }
+
+// A loop that goes on and on ends at the limit of a run, also one that does nothing, and says so.
+func TestLoopLimit(t *testing.T) {
+	for _, body := range []string{"", "    I-2 \"z\" Memset DVE () -> (%2 0+1 @0 1*4:float32) constant=0\n"} {
+		var m ir.Module
+		if err := ir.Parse([]byte(`rir 1
+module "m" trn2
+axis i1 "i" 0 4294967296 1
+func "f" entry {
+  set "B" ExternalOutput Tensor float32 [1 4] part -1
+    %1 "B" DRAM 1 x 16 at 0
+  set "a" Internal NeuronSBTensor float32 [1 4] part 0
+    %2 "a" SB 1 x 16 at 0
+  block "x" {
+    I-1 "L" Loop Unassigned () -> () axis i1 {
+      block "body" {
+`+body+`      }
+    }
+  }
+}
+`), &m); err != nil {
+			t.Fatal(err)
+		}
+		s := Sim{Steps: 1000}
+		err := s.Run(&m, Env{})
+		if err == nil || target.ClassOf(err) != target.Limit || !strings.Contains(err.Error(), "a loop of more than 1000 turns and instructions") {
+			t.Error(err)
+		}
+	}
+}

@@ -54,6 +54,12 @@ func TestReadRefuses(t *testing.T) {
 		"f a 1 0\nb 0\nj >4:\n":        "block 4 of 1",
 		"f a 1 0\nb 0\nj >0:\n":        "predecessors",
 		"f a 2 2 if\nb 0\ni 0 <\nj >1:0\nb 1 1\nr\n": "other class",
+
+		"f a 1 2 ii\nb 0\ni 0 <1\ni 1 <\nr\n":                                            "block 0 uses value 1, which is not defined on every way",
+		"f a 1 1 i\nb 0\ni 0 <0\nr\n":                                                    "block 0 uses value 0",
+		"f a 4 2 ii\nb 0\ni 0 <\nj 0 >1: >2:\nb 1\ni 1 <\nj >3:\nb 2\nj >3:\nb 3\nr 1\n": "block 3 uses value 1",
+		"f a 3 2 ii\nb 0\ni 0 <\nj >2:1\nb 1\ni 1 <\nr\nb 2\nr 0\n":                      "parameters",
+		"f a 3 1 i\nb 0\nj >2:\nb 1\ni 0 <\nj >2:\nb 2\nr 0\n":                           "block 2 uses value 0",
 	} {
 		var f Func
 		if err := NewReader(strings.NewReader(text)).Next(&f); err == nil || !strings.Contains(err.Error(), want) {

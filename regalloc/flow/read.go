@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/rosmar-compiler/rosmar/arena"
 )
 
 // Reader reads functions in a text form, one record a line:
@@ -23,7 +25,14 @@ type Reader struct {
 	held bool // the current line is the next function's first
 
 	defined []bool
+
+	loops Loops
+	doms  Doms
+	at    []spot
 }
+
+// spot is where a value is defined: behind which instruction of which block.
+type spot struct{ block, inst uint32 }
 
 // MaxValues bounds the values of one function.
 const MaxValues = 1 << 26
@@ -132,7 +141,48 @@ func (r *Reader) function(f *Func) error {
 	if !ended || len(f.Blocks) != int(blocks) {
 		return fmt.Errorf("function %s has %d whole blocks of %d", f.Name, len(f.Blocks), blocks)
 	}
-	return f.finish(r.defined)
+	if err := f.finish(r.defined); err != nil {
+		return err
+	}
+	return r.dominated(f)
+}
+
+// dominated finds a use that its value's definition does not come before on every way. Blocks that nothing reaches are left alone.
+func (r *Reader) dominated(f *Func) error {
+	r.loops.Build(f)
+	r.doms.Build(f, &r.loops)
+	r.at = arena.Resized(r.at, f.Values())
+	for b := range f.Blocks {
+		for _, v := range f.Of(f.Blocks[b].Params) {
+			r.at[v] = spot{uint32(b), f.Blocks[b].Insts.From}
+		}
+		for i := f.Blocks[b].Insts.From; i < f.Blocks[b].Insts.To; i++ {
+			for _, v := range f.Of(f.Insts[i].Defs()) {
+				r.at[v] = spot{uint32(b), i + 1}
+			}
+		}
+	}
+	for _, b := range r.loops.Order {
+		check := func(s Span, i uint32) error {
+			for _, v := range f.Of(s) {
+				if d := r.at[v]; d.block == b && d.inst > i || d.block != b && (r.loops.Rank[d.block] == NoBlock || !r.doms.Dominates(d.block, b)) {
+					return fmt.Errorf("function %s: block %d uses value %d, which is not defined on every way there", f.Name, b, v)
+				}
+			}
+			return nil
+		}
+		for i := f.Blocks[b].Insts.From; i < f.Blocks[b].Insts.To; i++ {
+			if err := check(f.Insts[i].Uses, i); err != nil {
+				return err
+			}
+		}
+		for e := f.Blocks[b].Succs.From; e < f.Blocks[b].Succs.To; e++ {
+			if err := check(f.Edges[e].Args, f.Last(b)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (r *Reader) block(f *Func, line []byte) error {
@@ -260,7 +310,7 @@ func number(w []byte) (uint32, bool) {
 }
 
 // finish lists predecessors and finds what allocators take for granted beyond the grammar: targets and argument counts, no critical
-// edge, an entry without predecessors, every used value defined.
+// edge, an entry without predecessors, every used value defined. That definitions dominate uses is found behind it.
 func (f *Func) finish(defined []bool) error {
 	if len(f.Blocks) == 0 {
 		return fmt.Errorf("function %s has no block", f.Name)
