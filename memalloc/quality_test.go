@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/ir/graph"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+	"github.com/rosmar-compiler/rosmar/ir/verify"
 )
 
 // measureSpill places a program in half the SBUF that it needs, and says what that cost beside what the oracle pays.
@@ -76,5 +78,38 @@ func TestSpillQualityOfModels(t *testing.T) {
 				t.Errorf("moved %d bytes, furthest next use %d", got.moved, want.moved)
 			}
 		})
+	}
+}
+
+// The programs on which spilling is measured compute the same after it, and every read finds its bytes.
+func TestSpillShapesCompute(t *testing.T) {
+	if testing.Short() {
+		t.Skip("executes some hundred megabytes of symbols")
+	}
+	var ws Workspace
+	for _, s := range spillShapes {
+		k := newMaker(t, 5)
+		s.make(k)
+		p := k.close()
+		before, err := execute(&p.m, p.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := max((peakSB(&p.m, p.f)/2+granule-1)&^(granule-1), floorOf(&p.m, p.f))
+		_, mt, _ := placeAll(t, p, &ws, Options{StripBytes: 8, SBBytes: 8 + size})
+		if err := verify.Placement(&p.m, p.f, target.SpaceSB, target.SpaceDRAM); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if err := verify.Reads(&p.m, p.f); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		after, err := execute(&p.m, p.f)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		same(t, before, after)
+		if mt.Spilled == 0 {
+			t.Errorf("%s: nothing was spilled", s.name)
+		}
 	}
 }
