@@ -40,6 +40,35 @@ type output struct {
 	pipe *os.File // closed after a stream
 }
 
+// claim gives the file that name stands for and the temporary name beside it. A second claim is refused: two products under one name would be
+// one of them.
+func claim(name string) (real, temp string, err error) {
+	if real, err = filepath.EvalSymlinks(name); err != nil {
+		real = name
+	}
+	key := real
+	if abs, err := filepath.Abs(real); err == nil {
+		key = abs
+	}
+	temp = filepath.Join(filepath.Dir(key), fmt.Sprintf(".%s.%d.tmp", filepath.Base(key), os.Getpid()))
+	temps.Lock()
+	defer temps.Unlock()
+	if temps.names[temp] {
+		return "", "", target.Errorf(target.User, "cannot write %s: it is the name of two outputs of this command; give each its own", name)
+	}
+	if temps.names == nil {
+		temps.names = map[string]bool{}
+	}
+	temps.names[temp] = true
+	return real, temp, nil
+}
+
+func unclaim(temp string) {
+	temps.Lock()
+	delete(temps.names, temp)
+	temps.Unlock()
+}
+
 // create begins an output; "-" is standard output.
 func (a *app) create(name string) (*output, error) {
 	if name == "-" {
@@ -60,23 +89,16 @@ func (a *app) create(name string) (*output, error) {
 		o.WriteSeeker = &o.buf
 		return o, nil
 	}
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real
-	}
-	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
-	temps.Lock()
-	defer temps.Unlock()
-	if temps.names[temp] {
-		return nil, target.Errorf(target.User, "cannot write %s: it is the name of two outputs of this command; give each its own", name)
+	real, temp, err := claim(name)
+	if err != nil {
+		return nil, err
 	}
 	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
+		unclaim(temp)
 		return nil, cannotWrite(name, err)
 	}
-	if temps.names == nil {
-		temps.names = map[string]bool{}
-	}
-	temps.names[f.Name()] = true
+	name = real
 	return &output{WriteSeeker: f, name: name, file: f}, nil
 }
 
@@ -123,9 +145,7 @@ func (o *output) discard() {
 }
 
 func (o *output) forget() {
-	temps.Lock()
-	delete(temps.names, o.file.Name())
-	temps.Unlock()
+	unclaim(o.file.Name())
 	o.file = nil
 }
 

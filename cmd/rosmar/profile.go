@@ -14,6 +14,7 @@ import (
 type profiles struct {
 	cpu, mem, trace string
 	open            []*os.File
+	claims          []string
 }
 
 func (p *profiles) flags(fs *pflag.FlagSet) {
@@ -23,6 +24,13 @@ func (p *profiles) flags(fs *pflag.FlagSet) {
 }
 
 func (p *profiles) create(name string) (*os.File, error) {
+	if st, err := os.Stat(name); err != nil || st.Mode().IsRegular() {
+		_, claimed, err := claim(name)
+		if err != nil {
+			return nil, err
+		}
+		p.claims = append(p.claims, claimed)
+	}
 	f, err := os.Create(name)
 	if err == nil {
 		p.open = append(p.open, f)
@@ -35,6 +43,9 @@ func (p *profiles) during(f func() error) (err error) {
 	defer func() {
 		for _, file := range p.open {
 			err = errors.Join(err, file.Close())
+		}
+		for _, c := range p.claims {
+			unclaim(c)
 		}
 	}()
 	if p.cpu != "" {
