@@ -90,15 +90,12 @@ func prevClear(w []uint64, hi int) int {
 	return -1
 }
 
-// fitUp is the lowest multiple of 1<<shift in [0, n) from which length bits are clear, -1 if there is none.
-func fitUp(w []uint64, n, length int, shift uint8) int { return fitWithin(w, 0, n, length, shift) }
-
-// fitWithin is fitUp in [from, n).
-func fitWithin(w []uint64, from, n, length int, shift uint8) int {
+// Fit is the lowest multiple of 1<<shift in [lo, hi) from which length bits below hi are clear, -1 if there is none.
+func Fit(w []uint64, lo, hi, length int, shift uint8) int {
 	round := 1<<shift - 1
-	for p := from; ; {
-		p = (NextClear(w, p, n) + round) &^ round
-		if p+length > n {
+	for p := lo; ; {
+		p = (NextClear(w, p, hi) + round) &^ round
+		if p+length > hi {
 			return -1
 		}
 		end := NextSet(w, p, p+length)

@@ -2,6 +2,7 @@ package memalloc
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/arena"
@@ -102,8 +103,9 @@ func (c *checker) rects(m *ir.Module, units []ssa.Unit, r *rects, strip int64) e
 		case !fixed && !target.LegalStart(32*lowest(p.quads), target.BandHeight(int(l.Parts))):
 			return clashError(m, units, i, "starts at an illegal partition")
 		}
-		for _, o := range c.placed {
-			if q := &r.at[o]; !fixed && q.quads&p.quads != 0 && q.lo < p.hi && p.lo < q.hi {
+		for k := 0; k < len(c.placed) && !fixed; k++ {
+			o := c.placed[k]
+			if q := &r.at[o]; q.quads&p.quads != 0 && q.lo < p.hi && p.lo < q.hi {
 				return clashError(m, units, i, "lies on the placed "+m.LocName(units[o].First))
 			}
 		}
@@ -133,14 +135,8 @@ func (c *checker) rects(m *ir.Module, units []ssa.Unit, r *rects, strip int64) e
 	})
 }
 
-func lowest(quads uint8) int {
-	for q := range 4 {
-		if quads>>q&1 != 0 {
-			return q
-		}
-	}
-	return 4
-}
+// lowest is the first quadrant of a band that has some.
+func lowest(band uint8) int { return bits.TrailingZeros8(band) }
 
 // banks checks PSUM placements: in bounds, clear of reserved banks and of each other.
 func (c *checker) banks(m *ir.Module, units []ssa.Unit, b *banks) error {

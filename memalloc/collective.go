@@ -17,6 +17,15 @@ const (
 	attrAllreduceHigh  = "allreduce_buffer_high_water"
 )
 
+// IsCollective reports an instruction whose operands in DRAM lie in the region of collectives.
+func IsCollective(op ir.Opcode) bool {
+	switch op {
+	case ir.OpCollective, ir.OpCollectiveCompute, ir.OpCollectiveSend, ir.OpCollectiveRecv:
+		return true
+	}
+	return false
+}
+
 // placeCollectives places the operands of collectives in a region from floor on, and returns where the rest may begin and what
 // the rest is. While the region's limit permits, each operand gets bytes of its own, so that one collective need not wait for
 // another; one that would cross the limit is tried again on bytes that are free during its life.

@@ -24,7 +24,7 @@ func (g *pages) lifetimes(m *ir.Module, ws *Workspace) {
 		}
 	}
 	g.alias(m, r)
-	straight := !branches(m, lin)
+	straight := !Branches(m, lin)
 	n := len(r.Units)
 	g.own, g.first = g.own[:0], arena.Resized(g.first, n+1)
 	for i := range r.Units {
@@ -49,8 +49,8 @@ func (g *pages) lifetimes(m *ir.Module, ws *Workspace) {
 	}
 }
 
-// branches reports that control of the function does not simply run through its points.
-func branches(m *ir.Module, lin *ssa.Linear) bool {
+// Branches reports that control of a function does not simply run through its points.
+func Branches(m *ir.Module, lin *ssa.Linear) bool {
 	for _, i := range lin.Insts {
 		if op := m.Insts.At(i).Op; op == ir.OpCompareAndBranch || op == ir.OpUnconditionalBranch {
 			return true
@@ -81,10 +81,9 @@ func (g *pages) mark(m *ir.Module, r *ssa.Ranges, lin *ssa.Linear) {
 		if i == ssa.NoUnit {
 			continue
 		}
-		switch op := m.Insts.At(acc[k].Inst).Op; op {
-		case ir.OpCall:
+		if op := m.Insts.At(acc[k].Inst).Op; op == ir.OpCall {
 			g.marks[i] |= markKept
-		case ir.OpCollective, ir.OpCollectiveCompute, ir.OpCollectiveSend, ir.OpCollectiveRecv:
+		} else if IsCollective(op) {
 			g.marks[i] |= markCollective
 		}
 	}

@@ -52,18 +52,7 @@ func (q *piece) request(p *place) {
 	for _, band := range candidates(p.class) {
 		q.req.Starts |= 1 << lowest(band)
 	}
-	q.req.Rows = rowsOf(p.class)
-}
-
-// rowsOf is how many quadrants a class covers.
-func rowsOf(class uint8) uint8 {
-	switch {
-	case class < class64:
-		return 1
-	case class < class128:
-		return 2
-	}
-	return 4
+	q.req.Rows = uint8(quadsOfClass(p.class))
 }
 
 // carryOn queues the copy in which a value lives on from the visit at which piece i ends.
@@ -221,7 +210,7 @@ func (ws *Workspace) finishSB(m *ir.Module, opt *Options, mt *Metrics) error {
 			l := m.Locs.At(u.First)
 			lo := int32(l.Addr / granule)
 			p.lo, p.hi = lo, lo+p.hi
-			p.quads = (1<<rowsOf(p.class) - 1) << (l.Base / target.QuadrantPartitions)
+			p.quads = uint8(1<<quadsOfClass(p.class)-1) << (l.Base / target.QuadrantPartitions)
 		}
 	}
 	if err := ws.check.rects(m, units, &ws.sb, strip); err != nil {

@@ -1,6 +1,7 @@
 package memalloc
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,19 +62,15 @@ func TestWeightTable(t *testing.T) {
 		{2, 0, 0, 1, 1, 1, 0, 1, 1},
 		{4, 1, 1, 1, 1, 2, 1, 1, 1},
 	}
+	bands := [sbClasses][]uint8{{1, 2, 4, 8}, {1}, {2}, {4}, {8}, {3, 12}, {3}, {12}, {15}}
 	for j := range sbClasses {
 		for i := range sbClasses {
 			if got := sbWeight[j*sbClasses+i]; got != want[j][i] {
 				t.Errorf("W[%d][%d] = %d, want %d", j, i, got, want[j][i])
 			}
 		}
-		if n := int64(len(bandsOf(j))); n != bandCount[j] {
-			t.Errorf("class %d has %d bands, bandCount says %d", j, n, bandCount[j])
-		}
-		for k, b := range candidates(uint8(j)) {
-			if b != bandsOf(j)[k] {
-				t.Errorf("class %d: candidate %d is %b, want %b", j, k, b, bandsOf(j)[k])
-			}
+		if got := candidates(uint8(j)); !slices.Equal(got, bands[j]) || int64(len(got)) != bandCount[j] {
+			t.Errorf("class %d has bands %b, want %b; bandCount says %d", j, got, bands[j], bandCount[j])
 		}
 	}
 }
@@ -115,13 +112,29 @@ func TestFit(t *testing.T) {
 				t.Fatalf("clash of [%d, %d) is %v", p, p+length, !free)
 			}
 		}
-		if got := fitUp(w, n, length, shift); got != up {
-			t.Fatalf("fitUp = %d, want %d", got, up)
+		if got := Fit(w, 0, n, length, shift); got != up {
+			t.Fatalf("Fit = %d, want %d", got, up)
 		}
 		if got := fitDown(w, n, length, shift); got != down {
 			t.Fatalf("fitDown = %d, want %d", got, down)
 		}
 	})
+}
+
+// Ranges that begin and end anywhere.
+func TestFitWithin(t *testing.T) {
+	w := make([]uint64, 4)
+	Mark(w, 0, 10)
+	Mark(w, 60, 70)
+	Mark(w, 128, 192)
+	for _, c := range []struct{ lo, hi, length, shift, want int }{
+		{0, 256, 50, 0, 10}, {0, 256, 51, 0, 70}, {0, 256, 50, 3, 72}, {0, 256, 58, 0, 70}, {0, 256, 59, 0, 192},
+		{0, 256, 64, 6, 192}, {0, 256, 65, 0, -1}, {100, 256, 10, 0, 100}, {120, 256, 10, 0, 192}, {0, 64, 50, 4, -1}, {193, 256, 64, 0, -1},
+	} {
+		if got := Fit(w, c.lo, c.hi, c.length, uint8(c.shift)); got != c.want {
+			t.Errorf("fit of %d at multiples of 1<<%d in [%d, %d) is %d, want %d", c.length, c.shift, c.lo, c.hi, got, c.want)
+		}
+	}
 }
 
 // The gap rule of DRAM: within one page, or a page and more at the start of the gap.

@@ -233,7 +233,7 @@ func (r *rects) near(n uint32) bool {
 				continue
 			}
 			from, to := max(0, int(o.lo)-length), min(r.n, int(o.hi)+length)
-			if at := fitWithin(r.bandStrip(band), from, to, length, p.least); at >= 0 {
+			if at := Fit(r.bandStrip(band), from, to, length, p.least); at >= 0 {
 				return p.put(at, length, band)
 			}
 		}

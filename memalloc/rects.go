@@ -20,32 +20,37 @@ const (
 	sbClasses = 9
 )
 
-// bandsOf are the candidate bands of a class as masks of quadrants.
-func bandsOf(c int) []uint8 {
+var allBands = [7]uint8{1, 2, 4, 8, 3, 12, 15}
+
+// candidates are the bands that a class may have, as masks of quadrants.
+func candidates(class uint8) []uint8 {
 	switch {
-	case c == class32:
-		return []uint8{1, 2, 4, 8}
-	case c < class64:
-		return []uint8{1 << (c - 1)}
-	case c == class64:
-		return []uint8{3, 12}
-	case c < class128:
-		return []uint8{3 << (2 * (c - 6))}
+	case class == class32:
+		return allBands[0:4]
+	case class < class64:
+		return allBands[class-1 : class]
+	case class == class64:
+		return allBands[4:6]
+	case class < class128:
+		return allBands[class-2 : class-1]
 	}
-	return []uint8{15}
+	return allBands[6:7]
 }
 
-// bandCount is len(bandsOf(c)).
+// quadsOfClass is how many quadrants a class takes.
+func quadsOfClass(class uint8) int64 { return int64(bits.OnesCount8(candidates(class)[0])) }
+
+// bandCount is len(candidates(c)).
 var bandCount = [sbClasses]int64{4, 1, 1, 1, 1, 2, 1, 1, 1}
 
 // sbWeights generates the weights of neighbours: entry j·9+i is the largest number of class i's candidate bands that one
 // placement of class j can touch.
 func sbWeights() (w [sbClasses * sbClasses]int32) {
-	for j := range sbClasses {
-		for i := range sbClasses {
-			for _, a := range bandsOf(j) {
+	for j := range uint8(sbClasses) {
+		for i := range uint8(sbClasses) {
+			for _, a := range candidates(j) {
 				n := int32(0)
-				for _, b := range bandsOf(i) {
+				for _, b := range candidates(i) {
 					if a&b != 0 {
 						n++
 					}
@@ -188,7 +193,7 @@ func (r *rects) try(p *place, shift uint8) bool {
 	if p.class == class128 {
 		at := -1
 		if length < r.small || r.tight {
-			at = fitUp(whole, r.n, length, shift)
+			at = Fit(whole, 0, r.n, length, shift)
 		} else {
 			at = fitDown(whole, r.n, length, shift)
 		}
@@ -196,7 +201,7 @@ func (r *rects) try(p *place, shift uint8) bool {
 	}
 	best, quads := -1, uint8(0)
 	consider := func(w []uint64, band uint8) {
-		if at := fitUp(w, r.n, length, shift); at >= 0 && (best < 0 || at < best) {
+		if at := Fit(w, 0, r.n, length, shift); at >= 0 && (best < 0 || at < best) {
 			best, quads = at, band
 		}
 	}
@@ -231,23 +236,6 @@ func (r *rects) try(p *place, shift uint8) bool {
 	}
 	return p.put(best, length, quads)
 }
-
-// candidates is bandsOf without allocating.
-func candidates(class uint8) []uint8 {
-	switch {
-	case class == class32:
-		return allBands[0:4]
-	case class < class64:
-		return allBands[class-1 : class]
-	case class == class64:
-		return allBands[4:6]
-	case class < class128:
-		return allBands[class-2 : class-1]
-	}
-	return allBands[6:7]
-}
-
-var allBands = [7]uint8{1, 2, 4, 8, 3, 12, 15}
 
 func (p *place) put(at, length int, quads uint8) bool {
 	if at < 0 {

@@ -285,7 +285,7 @@ func (ws *Workspace) partial(m *ir.Module, u *ssa.Unit, l *ir.LocRow) bool {
 func (ws *Workspace) sbDemand(mt *Metrics) {
 	peak, at := ws.live.peak(ws.segs, ws.lin.Points(), func(i uint32) int64 {
 		p := &ws.sb.at[i]
-		return int64(p.hi-p.lo) * int64(bits.OnesCount8(candidates(p.class)[0]))
+		return int64(p.hi-p.lo) * quadsOfClass(p.class)
 	})
 	mt.PeakDemand = 100 * float64(peak+4*int64(ws.sb.floor)) / float64(4*ws.sb.n)
 	if int(at) < ws.lin.Points() {

@@ -76,7 +76,7 @@ func TestShrinkBlocks(t *testing.T) {
 
 // In SB blocks have lives of their own: no more bytes than what is live together.
 func TestBlocksInSB(t *testing.T) {
-	p, s := ringOf(t, target.SpaceSB, 12, 3)
+	p, _ := ringOf(t, target.SpaceSB, 12, 3)
 	before, err := execute(&p.m, p.f)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestBlocksInSB(t *testing.T) {
 	}
 	same(t, before, after)
 	// Too little for the blocks that are live: refused by name, and none of them keeps a place.
-	p, s = ringOf(t, target.SpaceSB, 12, 3)
+	p, s := ringOf(t, target.SpaceSB, 12, 3)
 	_, err = SB(&p.m, p.f, new(Workspace), Options{StripBytes: 8, SBBytes: 8 + 2*32})
 	if err == nil || target.ClassOf(err) != target.Limit || !strings.Contains(err.Error(), "%ring") {
 		t.Errorf("error %v", err)

@@ -1,8 +1,6 @@
 package memalloc
 
 import (
-	"math/bits"
-
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/regalloc"
 	"github.com/rosmar-compiler/rosmar/ssa"
@@ -160,9 +158,6 @@ func (sp *spiller) cuttable(i int) bool {
 	v, prev := &sp.visits[i], &sp.visits[i-1]
 	return v.part != prev.part || v.clean || prev.clean || v.unit != prev.unit && !v.glued
 }
-
-// quadsOfClass is how many quadrants a class takes.
-func quadsOfClass(class uint8) int64 { return int64(bits.OnesCount8(candidates(class)[0])) }
 
 // staysPut reports a unit that spilling may not move. A pinned load is not one: losing its bet is what un-pins it.
 func (ws *Workspace) staysPut(i uint32) bool {

@@ -2,7 +2,6 @@ package memalloc
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -280,24 +279,13 @@ func "sg0000" entry {
 	}
 }
 
-// messages are what a log heard.
-type messages struct{ lines []string }
-
-func (l *messages) Enabled(context.Context, slog.Level) bool { return true }
-func (l *messages) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *messages) WithGroup(string) slog.Handler            { return l }
-func (l *messages) Handle(_ context.Context, r slog.Record) error {
-	l.lines = append(l.lines, r.Message)
-	return nil
-}
-
 // Function after function: PSUM, SB, indices; a function comes out the same whatever was done before it in the workspace, which
 // keeps no reference to the module.
 func TestSeed51PerFunction(t *testing.T) {
 	opt := Options{StripBytes: 8, SBBytes: 8 + 2*128, PsumBanks: 2}
 	first := parsed(t, nestedLoops)
 	second := parsed(t, strings.Replace(nestedLoops, "sg0000", "sg0001", 1))
-	var log messages
+	var log hearing
 	var used Workspace
 	opt.Log = slog.New(&log)
 	for _, p := range []*program{first, second} {
@@ -310,8 +298,8 @@ func TestSeed51PerFunction(t *testing.T) {
 	}
 	var order []string
 	for _, l := range log.lines {
-		if strings.HasPrefix(l, "allocating ") {
-			order = append(order, strings.TrimPrefix(l, "allocating "))
+		if space, ok := strings.CutPrefix(l.text, "allocating "); ok {
+			order = append(order, space)
 		}
 	}
 	if !slices.Equal(order, []string{"PSUM", "SB", "PSUM", "SB"}) {

@@ -313,9 +313,6 @@ func (m *Manager) largest() (area uint64) {
 // free cells that is outside of the largest free rectangle.
 func (m *Manager) Fragmentation() (median, tail float64) { return m.median.Value(), m.tail.Value() }
 
-// Free cells.
-func (m *Manager) FreeCells() int64 { return m.free }
-
 func (b *Block) cells() int64 { return int64(b.Hi-b.Lo) * int64(b.Rows) }
 
 // Bytes is the size of the storage, used or not.

@@ -300,8 +300,8 @@ func TestManyOwners(t *testing.T) {
 			t.Fatalf("%d: freed twice or not at all", k)
 		}
 	}
-	if m.FreeCells() != 16000 || m.live != 0 {
-		t.Errorf("%d cells are free of 16000, %d blocks left", m.FreeCells(), m.live)
+	if m.free != 16000 || m.live != 0 {
+		t.Errorf("%d cells are free of 16000, %d blocks left", m.free, m.live)
 	}
 }
 

@@ -43,7 +43,7 @@ type recurring struct {
 func DRAM(m *ir.Module, f ir.Func, ws *Workspace, alloc *memalloc.Workspace, opt memalloc.Options, gib int) (Stats, error) {
 	units, segs := alloc.Live(m, f, target.SpaceDRAM)
 	st := Stats{Units: len(units)}
-	if len(units) == 0 || branches(m, f) {
+	if len(units) == 0 || memalloc.Branches(m, alloc.Linear()) {
 		return st, nil
 	}
 	d := &ws.dram
@@ -115,25 +115,12 @@ func DRAM(m *ir.Module, f ir.Func, ws *Workspace, alloc *memalloc.Workspace, opt
 	return st, nil
 }
 
-// branches reports a function whose top-level blocks are not simply one behind the other.
-func branches(m *ir.Module, f ir.Func) bool {
-	for _, b := range m.BlocksOf(f) {
-		for _, i := range m.OrderOf(b) {
-			if op := m.Insts.At(i).Op; op == ir.OpCompareAndBranch || op == ir.OpUnconditionalBranch {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // recurs reports a unit that more than one block touches and no collective does.
 func recurs(m *ir.Module, lin *ssa.Linear, u *ssa.Unit) bool {
 	block, several := ir.Block(0), false
 	for _, a := range lin.Of(u.First) {
 		r := m.Insts.At(a.Inst)
-		switch r.Op {
-		case ir.OpCollective, ir.OpCollectiveCompute, ir.OpCollectiveSend, ir.OpCollectiveRecv:
+		if memalloc.IsCollective(r.Op) {
 			return false
 		}
 		several = several || block != 0 && r.Block != block

@@ -180,21 +180,6 @@ func TestSteadyState(t *testing.T) {
 	}
 }
 
-func TestFit(t *testing.T) {
-	w := make([]uint64, 4)
-	memalloc.Mark(w, 0, 10)
-	memalloc.Mark(w, 60, 70)
-	memalloc.Mark(w, 128, 192)
-	for _, c := range []struct{ lo, hi, length, align, want int }{
-		{0, 256, 50, 1, 10}, {0, 256, 51, 1, 70}, {0, 256, 50, 8, 72}, {0, 256, 58, 1, 70}, {0, 256, 59, 1, 192},
-		{0, 256, 64, 64, 192}, {0, 256, 65, 1, -1}, {100, 256, 10, 1, 100}, {120, 256, 10, 1, 192}, {0, 64, 50, 16, -1}, {193, 256, 64, 1, -1},
-	} {
-		if got := fit(w, c.lo, c.hi, c.length, c.align); got != c.want {
-			t.Errorf("fit of %d at multiples of %d in [%d, %d) is %d, want %d", c.length, c.align, c.lo, c.hi, got, c.want)
-		}
-	}
-}
-
 func BenchmarkSB(b *testing.B) {
 	const n = 10000
 	m, f := stream(b, n, 300)

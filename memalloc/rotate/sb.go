@@ -12,8 +12,8 @@ import (
 
 const (
 	granule = 8
-	// maxAlign is the strictest alignment that a tile keeps for having it now, in granules: that of tiles of whole pages.
-	maxAlign = 512 / granule
+	// maxShift is the strictest alignment that a tile keeps for having it now, log2 in granules: that of tiles of whole pages.
+	maxShift = 6
 	// Small tiles, those that the allocator aligns to the bus, rotate apart from the others, in the lowest lowPart of SB, so
 	// that they do not cut the rest into pieces that no long tile fits. Measured on Llama-3-8B, ResNet-50 and GPT-2: a limit
 	// between 512 B and 4 KiB and a part between a fifth and a sixteenth differ by 3 % in makespan, save for streams of 4 KiB
@@ -86,10 +86,10 @@ func (ws *Workspace) shift(i uint32, w *window, n int) {
 	if memalloc.NextSet(ws.words, int(p.lo), int(p.hi)) < int(p.hi) {
 		return // shared on purpose
 	}
-	align := min(maxAlign, 1<<min(30, bits.TrailingZeros32(uint32(p.lo))))
-	at := fit(ws.words, w.cursor, w.hi, length, align)
+	shift := uint8(min(maxShift, bits.TrailingZeros32(uint32(p.lo))))
+	at := memalloc.Fit(ws.words, w.cursor, w.hi, length, shift)
 	if at < 0 {
-		at = fit(ws.words, w.lo, min(w.hi, w.cursor+length), length, align)
+		at = memalloc.Fit(ws.words, w.lo, min(w.hi, w.cursor+length), length, shift)
 	}
 	if at < 0 {
 		return
