@@ -145,3 +145,13 @@ func TestQueuedByAnotherEngine(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Nobody but the program says where a computation runs.
+func TestComputationWithoutEngine(t *testing.T) {
+	text := strings.Replace(fixedTiles("0", "0", ""), "TensorTensor DVE", "TensorTensor Unassigned", 1)
+	for _, list := range [][]string{plane2, withLoop()} {
+		if _, _, err := tiles(t, text, verified(""), list...); err == nil || target.ClassOf(err) != target.User || !strings.Contains(err.Error(), "I-3 (TensorTensor)") {
+			t.Error(err)
+		}
+	}
+}

@@ -138,7 +138,8 @@ func Sync(m *ir.Module, f ir.Func, s *SyncSpace) (SyncStats, error) {
 					m.InstName(i), r.Op)
 			}
 			if !r.Engine.HasStream() {
-				return st, target.Errorf(target.Bug, "%s (%s) runs on %s, which has no instruction stream", m.InstName(i), r.Op, r.Engine)
+				// No pass chooses the engine of a computation: it comes with the program.
+				return st, target.Errorf(target.User, "%s (%s) runs on %s, which has no instruction stream; name the engine in the program", m.InstName(i), r.Op, r.Engine)
 			}
 			e := r.Engine.SeqIndex()
 			pos++
