@@ -283,7 +283,7 @@ func TestHBMUsage(t *testing.T) {
 	}
 }
 
-// The key of SB's colouring stands for the loop-aware allocator where that colours SB, although its own pass is not there.
+// The key of SB's colouring stands for linear scan and for the loop-aware allocator where they place SB, although its own pass is not there.
 func TestSeed17SnapshotBehindWithLoop(t *testing.T) {
 	a := MemoryAnalysis{After: []string{"coloring_allocator_sb"}}
 	list := []string{"pre_sched", "pre_sched", "coloring_allocator_with_loop", "address_tensor_insertion"}
@@ -291,10 +291,53 @@ func TestSeed17SnapshotBehindWithLoop(t *testing.T) {
 	if got := a.withSnapshots(slices.Clone(list)); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
+	list[2], want[2] = "linear_scan_allocator", "linear_scan_allocator"
+	if got := a.withSnapshots(slices.Clone(list)); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	list[2] = "coloring_allocator_with_loop"
 	a.After = []string{"pre_sched"}
 	want = []string{"pre_sched", "pre_sched", "memory_analysis_after_pre_sched", "coloring_allocator_with_loop", "address_tensor_insertion"}
 	if got := a.withSnapshots(slices.Clone(list)); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// What is asked for and will not happen is said, and nothing else is.
+func TestIdleOptions(t *testing.T) {
+	all := SnapshotKeys()
+	for _, c := range []struct {
+		set  func(*Options)
+		want []string // one part of each sentence
+	}{
+		{func(o *Options) {}, nil},
+		{func(o *Options) {
+			o.Memory.After, o.PrintAfter, o.PrintBefore = []string{"post_sched"}, []string{"codegen"}, []string{"birverifier"}
+		}, nil},
+		{func(o *Options) { o.Allocator, o.Memory.After = "lsa", []string{"coloring_allocator_sb"} }, nil},
+		{func(o *Options) {
+			o.Allocator, o.PrintAfter = "lsa", []string{"coloring_allocator_sb", "linear_scan_allocator"}
+		},
+			[]string{"--print-after coloring_allocator_sb: nothing to print"}},
+		{func(o *Options) { o.SkipPass, o.PrintBefore = []string{"codegen"}, []string{"codegen"} }, []string{"--print-before codegen: nothing to print"}},
+		{func(o *Options) { o.Memory.After = []string{"coloring_allocator_psum", "unroll"} },
+			[]string{"--memory-analysis-after coloring_allocator_psum: no report; there is one behind address_rotation_dram, ", "unroll: no report"}},
+		{func(o *Options) { o.Memory.After, o.Pass = []string{"post_sched"}, []string{"birverifier"} },
+			[]string{"post_sched: no report, since --pass runs exactly its list"}},
+		{func(o *Options) { o.Memory.After, o.Pass = all[:1], []string{snapshotPrefix + all[0]} }, nil},
+	} {
+		o := NewOptions()
+		c.set(&o)
+		got := o.Idle()
+		if len(got) != len(c.want) {
+			t.Errorf("want %q, said %q", c.want, got)
+			continue
+		}
+		for i := range got {
+			if !strings.Contains(got[i], c.want[i]) {
+				t.Errorf("want %q, said %q", c.want[i], got[i])
+			}
+		}
 	}
 }
 

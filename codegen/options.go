@@ -2,8 +2,10 @@ package codegen
 
 import (
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -167,6 +169,38 @@ func (o *Options) Check() error {
 // Passes is the list that the options select, in order: the level's plane or the explicit list, then the filters. Every
 // name is checked against the registry first.
 func (o *Options) Passes() ([]string, error) { return o.passes() }
+
+// Idle says what valid options ask for that will not happen, a sentence each: prints around passes that are not selected, and
+// snapshots of memory where no selected pass takes any.
+func (o *Options) Idle() []string {
+	names, err := o.passes()
+	if err != nil {
+		return nil
+	}
+	var idle []string
+	for _, p := range []struct {
+		flag   string
+		passes []string
+	}{{"--print-before", o.PrintBefore}, {"--print-after", o.PrintAfter}} {
+		for _, n := range p.passes {
+			if n != "" && !slices.Contains(names, n) {
+				idle = append(idle, fmt.Sprintf("%s %s: nothing to print, the pass is not selected (--dry-run prints the selection)", p.flag, n))
+			}
+		}
+	}
+	for _, key := range o.Memory.After {
+		switch {
+		case slices.Contains(names, snapshotPrefix+key):
+		case len(o.Pass) > 0:
+			idle = append(idle, fmt.Sprintf("--memory-analysis-after %s: no report, since --pass runs exactly its list; %s… are passes to put into it", key, snapshotPrefix))
+		default:
+			all := MemoryAnalysis{After: SnapshotKeys()}
+			there := slices.DeleteFunc(SnapshotKeys(), func(k string) bool { return !slices.Contains(all.withSnapshots(o.gated(plane2)), snapshotPrefix+k) })
+			idle = append(idle, fmt.Sprintf("--memory-analysis-after %s: no report; there is one behind %s", key, strings.Join(there, ", ")))
+		}
+	}
+	return idle
+}
 
 func (o *Options) passes() ([]string, error) {
 	switch o.Allocator {

@@ -89,7 +89,11 @@ const shownTables = 10
 // WriteTable writes the profile as tables.
 func (p *Profile) WriteTable(out io.Writer) {
 	r := p.Result
-	fmt.Fprintf(out, "%s for %s: %d instructions, package of %d bytes\n\n", r.Name, r.Target, r.Insts, r.Bytes)
+	made := "no package"
+	if r.Bytes > 0 {
+		made = fmt.Sprintf("package of %d bytes", r.Bytes)
+	}
+	fmt.Fprintf(out, "%s for %s: %d instructions, %s\n\n", r.Name, r.Target, r.Insts, made)
 	total := r.Elapsed
 	for i := range p.Run {
 		total += p.Run[i].Time

@@ -23,8 +23,8 @@ type MemoryAnalysis struct {
 const snapshotPrefix = "memory_analysis_after_"
 
 // snapshots are the keys and the passes that they stand for; a list that has several occurrences gets the snapshot behind the
-// last where that says what the pass is for in the end, else behind the first. Where SB is coloured together with PSUM, at level
-// 6, its key stands for that pass.
+// last where that says what the pass is for in the end, else behind the first. Where one pass places SB together with PSUM, the key of
+// SB's colouring stands for that pass.
 var snapshots = []struct {
 	key    string
 	last   bool
@@ -35,7 +35,7 @@ var snapshots = []struct {
 	{"address_rotation_sb", false, []string{"address_rotation_sb"}},
 	{"coloring_allocator_dram_post_lnk", true, []string{"coloring_allocator_dram_post_lnk"}},
 	{"coloring_allocator_dram_shared", true, []string{"coloring_allocator_dram_shared"}},
-	{"coloring_allocator_sb", false, []string{"coloring_allocator_sb", "coloring_allocator_with_loop"}},
+	{"coloring_allocator_sb", false, []string{"coloring_allocator_sb", "coloring_allocator_with_loop", "linear_scan_allocator"}},
 	{"dma_optimization_sb", false, []string{"dma_optimization_sb"}},
 	{"post_sched", true, []string{"post_sched"}},
 	{"pre_sched", true, []string{"pre_sched"}},

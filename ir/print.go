@@ -25,7 +25,7 @@ import (
 //	func "sg0000" psum_placed sb_placed {
 //	  set "A" ExternalInput Tensor float32 [8 4] part 0 …
 //	    %1 "A" DRAM 1 x 128 at 0 allocated …
-//	  reg r1 "x" int32 1 SP phys -1
+//	  reg r1 "x" int32 1 SP phys -1              (lanes: 1, or 2 for 64 bits; the engine; the first physical number, -1 for none yet)
 //	  alias %1 %2 3
 //	  block "Block1" {
 //	    I-1 "I-0" Load SP (%1 @0 4*8 1*4:float32) -> (%2 0+8 @0 1*4:float32) key=value … deps I-2 Flow … src "conv"

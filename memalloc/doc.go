@@ -14,6 +14,19 @@
 //
 // Passes reach them by name through the registrations of the one colouring driver, registration.go.
 //
+// What they share, and what one looks for most:
+//
+//	spill costs             of units in the coloring: psumCost in spill_psum.go, sbCost in sb.go, blocksCost in spill_blocks.go;
+//	                        of gaps in the life of an SB value: cost in cuts.go, price in walk.go
+//	which SB values spill   spill_sb.go, and what it is made of: stays.go, cuts.go, walk.go, fit.go
+//	linear scan's victims   before and placeOrSpill in linear.go: an order, no costs
+//	the spill code of SB    spill.go, cover.go; without a save, remat.go
+//	effort and its limits   effort.go, options.go; attempts of a round, select.go; bets on loads, pins.go
+//	the DRAM floor          dramFloor in dram.go: new tensors lie above all that has an address
+//	best fit                package bestfit, behind the interface Manager of linear.go
+//	overflow messages       live.go, oom.go
+//	the proof of a commit   check.go
+//
 // PSUM and SB are regalloc's coloring with a geometry each. A round numbers the units, colors them, and either commits or
 // inserts spill code and starts over. LinearScan knows neither graph nor rounds: it places in package bestfit, or in whatever
 // Manager it is given, and inserts all spill code at the end of a walk. DRAM is first fit over an interval index.

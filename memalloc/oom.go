@@ -210,10 +210,11 @@ func (ws *Workspace) operandsFit(m *ir.Module, acc []ssa.Access, locs []ir.Loc, 
 	for i := range x.needs[:min(shownLive, len(x.needs))] {
 		list = append(list, fmt.Sprintf("%s %d", m.LocName(x.needs[i].loc), x.needs[i].bytes))
 	}
+	sum := max((area+3)/4, tall+other)
 	o := overflow{
 		space: target.SpaceSB, loc: x.needs[0].loc, need: x.needs[0].bytes, limit: size, what: "bytes a partition",
 		why: fmt.Sprintf("of which the runtime has %d, and nothing here can be spilled", strip),
-		try: "plan smaller tiles (--tile-sb-bytes) or give the allocator more bytes (--sb-bytes)",
+		try: fmt.Sprintf("plan smaller tiles (--tile-sb-bytes) or give the allocator more bytes (--sb-bytes, %d at least)", sum+strip),
 	}
-	return o.err(m, max((area+3)/4, tall+other), acc[0].Inst, strings.Join(list, ", "))
+	return o.err(m, sum, acc[0].Inst, strings.Join(list, ", "))
 }

@@ -33,12 +33,14 @@ func (a *app) compileCmd() *cobra.Command {
 for a generated model in the working folder, for - to standard output. Several inputs are compiled in parallel; the bytes of a
 package do not depend on -j. A compile that fails leaves no file. Nothing is printed when all is well; -v says what was written.
 
-Options select passes as a list: the level's, or exactly that of --pass; then --skip-pass and --start-pass take some away.`,
+Options select passes as a list: the level's, or exactly that of --pass; then --skip-pass and --start-pass take some away. A list
+without codegen writes no package; it is for looking, with --print-after, --memory-analysis-after or --timing.`,
 		Example: `  rosmar compile model.onnx -o model.neff
   rosmar compile model.hlo.txt --target trn1 --timing
   rosmar compile a.onnx b.hlo c.json -o out/ -j 4
   rosmar gen zoo:mlp -o - --format hlo | rosmar compile - -o - | rosmar inspect -
   rosmar compile zoo:mlp -o /dev/null --print-after coloring_allocator_sb
+  rosmar compile zoo:mlp --pass coloring_allocator_with_loop --timing
   rosmar compile --list-passes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
@@ -48,6 +50,7 @@ Options select passes as a list: the level's, or exactly that of --pass; then --
 			if err := errors.Join(usage("compile", opt.Check()), checkTiming("compile", timing), checkJobs("compile", jobs)); err != nil {
 				return err
 			}
+			a.sayIdle(&opt)
 			if dry {
 				names, err := opt.Passes()
 				if err == nil {
@@ -77,9 +80,22 @@ Options select passes as a list: the level's, or exactly that of --pass; then --
 	return cmd
 }
 
+// sayIdle says what of the options has no effect.
+func (a *app) sayIdle(opt *codegen.Options) {
+	for _, s := range opt.Idle() {
+		if !a.quiet {
+			fmt.Fprintln(a.talk(), s)
+		}
+	}
+}
+
 func (a *app) listPasses() error {
+	width := 0
 	for _, p := range codegen.Registry() {
-		if _, err := fmt.Fprintf(a.out, "%-34s %s\n", p.Name, p.Doc); err != nil {
+		width = max(width, len(p.Name))
+	}
+	for _, p := range codegen.Registry() {
+		if _, err := fmt.Fprintf(a.out, "%-*s  %s\n", width, p.Name, p.Doc); err != nil {
 			return err
 		}
 	}
@@ -146,6 +162,8 @@ func (a *app) compileAll(ctx context.Context, ins, outs []string, opt *codegen.O
 		}
 		if err != nil {
 			worst = max(worst, a.report(named(ins[i], err)))
+		} else if results[i].Bytes == 0 && !a.quiet {
+			fmt.Fprintf(a.talk(), "%s: no package: codegen is not among the selected passes\n", ins[i])
 		} else if a.verbose {
 			fmt.Fprintf(a.talk(), "%s: %d bytes, %d instructions, %v\n", outs[i], results[i].Bytes, results[i].Insts, results[i].Elapsed.Round(time.Microsecond))
 		}

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rosmar-compiler/rosmar/codegen"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -33,6 +37,27 @@ type told struct{ code int }
 
 func (told) Error() string { return "" }
 
+// flagError is what is wrong with a flag, without the name of the function that found it out.
+func flagError(_ *cobra.Command, err error) error {
+	var bad *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &bad) || !errors.As(err, &number) {
+		return err
+	}
+	why := "is not a number"
+	switch kind := bad.GetFlag().Value.Type(); {
+	case errors.Is(number, strconv.ErrRange):
+		why = "is out of range"
+	case strings.HasPrefix(kind, "uint"):
+		why = "is not a whole number from 0 on"
+	case strings.HasPrefix(kind, "int"):
+		why = "is not a whole number"
+	case kind == "bool":
+		why = "is neither true nor false"
+	}
+	return fmt.Errorf("--%s: %q %s", bad.GetFlag().Name, bad.GetValue(), why)
+}
+
 // usagef is a usage error of a verb.
 func usagef(verb, format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...), "rosmar " + verb}
@@ -50,7 +75,10 @@ func usage(verb string, err error) error {
 func named(input string, err error) error {
 	var t told
 	var u usageError
-	if err == nil || errors.As(err, &t) || errors.As(err, &u) || strings.Contains(err.Error(), input) {
+	if err == nil || errors.As(err, &t) || errors.As(err, &u) {
+		return err
+	}
+	if said := err.Error(); strings.HasPrefix(said, input+":") || input != "-" && strings.Contains(said, input) { // a dash is in many a message
 		return err
 	}
 	return fmt.Errorf("%s: %w", input, err)

@@ -131,6 +131,7 @@ Exit codes: 0 fine; 1 wrong or unsupported input, or numbers that differ; 2 usag
 		},
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.out)
 	root.SetErr(a.talk())

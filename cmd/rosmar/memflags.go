@@ -15,7 +15,7 @@ func memoryFlags(cmd *cobra.Command, o *codegen.Options) {
 	fs.IntVar(&o.DRAMRotationGiB, "dram-rotation-size", o.DRAMRotationGiB, "`GiB` of DRAM over which address_rotation_dram may spread, up to 8; -1 is what is in use")
 	fs.BoolVar(&o.NoHBMCheck, "disable-hbm-usage-check", false, "warn of programs that need more HBM than there is, and go on")
 	a := &o.Memory
-	fs.StringSliceVar(&a.After, "memory-analysis-after", nil, "report what is in the memories behind these passes, `a,b`, on standard error or in --dump-dir")
+	fs.StringSliceVar(&a.After, "memory-analysis-after", nil, "report what is in the memories behind these passes, `a,b` (coloring_allocator_sb, post_sched, …), on standard error or in --dump-dir")
 	fs.StringSliceVar(&a.Dump, "memory-analysis-dump", nil, "`VIEWS` of it, a,b: spilling, live-range, memory-pressure; all when left out")
 	fs.StringSliceVar(&a.Types, "memory-analysis-mem-types", nil, "`MEMORIES` of it, a,b: dram, sb, psum; all when left out")
 	fs.BoolVar(&a.DumpAll, "memory-analysis-dump-all", false, "all views of all memories")

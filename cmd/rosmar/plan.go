@@ -38,14 +38,16 @@ func (a *app) planCmd() *cobra.Command {
 		Short: "Give buffers with known lifetimes offsets in one memory, as low as they go",
 		Long: `plan reads MiniMalloc's CSV: a header and a buffer a line. Columns are found by name: id, lower, upper, size; or start or begin for lower, end (the last
 moment, inclusive) for upper. It may have alignment, hint (an offset wished for), gaps (a-b, the buffer is absent in [a, b); a-b@lo:hi, it keeps
-only those of its bytes) and offset (one that must be kept; empty or -1 for none). Other columns are copied. The first empty line ends the file.
+only bytes lo to hi of its own; several with a space between) and offset (one that must be kept; empty or -1 for none). Other columns are copied.
+The first empty line ends the file.
 
 Two buffers may share bytes when their lifetimes [lower, upper) do not meet. The highest byte used is the peak; the bytes of all that are
 live at one moment bound it from below. The lowest layout known is always reported and written, also when it is above the capacity,
 which is exit code 3; the message says by how much, and whether it is proven that no layout fits. Ctrl-C ends the search the same way, with code 130.
 
 Modes: fast takes a bounded number of tries; improve goes on for a fixed number of steps, some 10 ms for hundreds of buffers; exact searches
-until the layout fits the capacity, is proven lowest, or the time is up. Without --time-limit the layout of fast and improve depends on the file alone.`,
+until the layout fits the capacity, is proven lowest, or the time is up; where some buffers keep bytes in a gap, or thousands are to be placed, no proof
+is in reach unless the peak meets the lower bound, and exact ends when its tries are used up. Without --time-limit the layout of fast and improve depends on the file alone.`,
 		Example: `  rosmar plan buffers.csv
   rosmar plan buffers.csv --capacity 1048576 -o placed.csv
   rosmar plan buffers.csv --mode exact --time-limit 5s --json

@@ -106,6 +106,7 @@ func (a *app) runOne(ctx context.Context, name string, opt *codegen.Options, f *
 	if err := errors.Join(usage("run", opt.Check()), checkTiming("run", f.timing)); err != nil {
 		return err
 	}
+	a.sayIdle(opt)
 	if f.seeds < 1 {
 		return usagef("run", "--interleavings %d: at least one", f.seeds)
 	}

@@ -35,6 +35,7 @@ One line a case, and at the end "N passed, M failed, K skipped". A case whose op
 			if err := errors.Join(usage("test", opt.Check()), checkJobs("test", jobs)); err != nil {
 				return err
 			}
+			a.sayIdle(&opt)
 			return prof.during(func() error { return a.testAll(cmd.Context(), args, &opt, &ropt, jobs) })
 		},
 	}

@@ -105,7 +105,7 @@ func (t *Tail) encode(i ir.Inst, r *ir.InstRow) error {
 		t.next(isa.OpHalt)
 		return nil
 	}
-	return target.NotSupported(r.Op.String(), "%s has no encoding here; lower it first", r.Op)
+	return target.NotSupported(r.Op.String(), "%s has no encoding here: packages hold no scalar registers, branches or abstract operators; --pass runs the passes in front of codegen alone", r.Op)
 }
 
 // unary is the family with one input, one output and the partition count.

@@ -8,13 +8,14 @@
 //
 // # Tables
 //
-//	Problem    what is asked: columns by row, rows in the order of the input, gaps in a pool
-//	model      the same for the machine: sections instead of moments, movable buffers only, fixed ones as obstacles
-//	kdTree     movable buffers as points (first section, end section): the best of those inside a window of time
-//	diver      the skyline as a list of segments; one pass places everything
-//	sorter     numbers in the order of keys, in linear time
-//	partDiver  passes for buffers with gaps, whose bytes others may use for a while
-//	search     branch and bound on the skyline, with a trail instead of copies
+//	Problem    what is asked: columns by row, rows in the order of the input, gaps in a pool          problem.go, csv.go
+//	Planner    the modes: which searches and passes run, in what order, how long                       planner.go, modes.go
+//	model      the same for the machine: sections for moments, movable buffers only, fixed obstacles   model.go
+//	kdTree     movable buffers as points (first section, end section): the best inside a window        kdtree.go, windows.go
+//	diver      the skyline as a list of segments; one pass places everything                           dive.go, order.go
+//	sorter     numbers in the order of keys, in linear time                                            radix.go
+//	partDiver  passes for buffers with gaps, whose bytes others may use for a while                    partdive.go
+//	search     branch and bound on the skyline, with a trail: the search of exact                      search.go, searchprep.go
 //
 // # Sections
 //

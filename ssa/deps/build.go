@@ -116,7 +116,7 @@ func (w *Workspace) begin(m *ir.Module, f ir.Func) error {
 	for at, i := range w.order {
 		op := m.Insts.At(i).Op
 		if op.Is(ir.FlagRegion) || op == ir.OpCompareAndBranch || op == ir.OpUnconditionalBranch || op == ir.OpCall {
-			return target.NotSupported(op.String(), "%s (%s): dependences are found in straight-line code only; unroll loops and inline calls first",
+			return target.NotSupported(op.String(), "%s (%s): dependences are found in straight-line code only, so programs with branches, loops or calls end before this pass: give the passes in front of it by --pass",
 				m.InstName(i), op)
 		}
 		if op.Is(ir.FlagTerminator) && at != len(w.order)-1 {
