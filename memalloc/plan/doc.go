@@ -9,13 +9,16 @@
 // # Tables
 //
 //	Problem    what is asked: columns by row, rows in the order of the input, gaps in a pool          problem.go, csv.go
-//	Planner    the modes: which searches and passes run, in what order, how long                       planner.go, modes.go
+//	Planner    the modes: which searches and passes run, in what order, how long                       planner.go, modes.go, clock.go
 //	model      the same for the machine: sections for moments, movable buffers only, fixed obstacles   model.go
 //	kdTree     movable buffers as points (first section, end section): the best inside a window        kdtree.go, windows.go
 //	diver      the skyline as a list of segments; one pass places everything                           dive.go, order.go
 //	sorter     numbers in the order of keys, in linear time                                            radix.go
 //	partDiver  passes for buffers with gaps, whose bytes others may use for a while                    partdive.go
 //	search     branch and bound on the skyline, with a trail: the search of exact                      search.go, searchprep.go
+//	pair       chains, which reach the bound without a search                                          pair.go
+//	hinter     offsets that were wished for                                                            hints.go
+//	PeakReport figures and a drawing of a layout; Check proves it                                      report.go, check.go
 //
 // # Sections
 //
