@@ -121,7 +121,7 @@ func (g *Adjacency) Reset() { g.deg, g.off, g.list, g.done = g.deg[:0], g.off[:0
 
 // Bytes returns the size of the storage, used or not.
 func (g *Adjacency) Bytes() int {
-	return sizeOf(g.deg) + sizeOf(g.off) + sizeOf(g.list) + sizeOf(g.seen)
+	return SizeOf(g.deg) + SizeOf(g.off) + SizeOf(g.list) + SizeOf(g.seen)
 }
 
 // Build makes the whole graph from a list of edges: both passes at once, for a caller that has the edges in memory. Edges that

@@ -60,7 +60,7 @@ func (c *Column[I, V]) Resize(n int) {
 func (c *Column[I, V]) Slice() []V { return c.vals }
 
 // Bytes returns the size of the storage, used or not.
-func (c *Column[I, V]) Bytes() int { return sizeOf(c.vals) }
+func (c *Column[I, V]) Bytes() int { return SizeOf(c.vals) }
 
 // reach keeps growth out of the paths that are inlined.
 //

@@ -98,7 +98,7 @@ func (h *Heap) Remove(x uint32) bool {
 }
 
 // Bytes returns the size of the storage, used or not.
-func (h *Heap) Bytes() int { return sizeOf(h.heap) + sizeOf(h.pos) }
+func (h *Heap) Bytes() int { return SizeOf(h.heap) + SizeOf(h.pos) }
 
 // cut removes the entry at i and moves the last one into the hole.
 func (h *Heap) cut(i int) {

@@ -248,7 +248,7 @@ func (n *Names) Reset() {
 }
 
 // Bytes returns the size of the storage, used or not.
-func (n *Names) Bytes() int { return sizeOf(n.rows) + sizeOf(n.text) + sizeOf(n.slots) }
+func (n *Names) Bytes() int { return SizeOf(n.rows) + SizeOf(n.text) + SizeOf(n.slots) }
 
 func (n *Names) init() {
 	n.rows = append(n.rows[:0], nameRow{})

@@ -69,4 +69,4 @@ func (q *Queue) Pop() (x uint32, prio int64) {
 }
 
 // Bytes returns the size of the storage, used or not.
-func (q *Queue) Bytes() int { return sizeOf(q.heap) }
+func (q *Queue) Bytes() int { return SizeOf(q.heap) }

@@ -38,4 +38,4 @@ func (s *Scratch[T]) TakeDirty(n int) []T {
 func (s *Scratch[T]) Reset() { s.buf, s.taken = s.buf[:0], 0 }
 
 // Bytes returns the size of the storage, used or not; not that of storage that was outgrown since Reset.
-func (s *Scratch[T]) Bytes() int { return sizeOf(s.buf) }
+func (s *Scratch[T]) Bytes() int { return SizeOf(s.buf) }

@@ -79,7 +79,7 @@ func (s *SparseSet) Len() int { return len(s.dense) }
 func (s *SparseSet) Members() []uint32 { return s.dense }
 
 // Bytes returns the size of the storage, used or not.
-func (s *SparseSet) Bytes() int { return sizeOf(s.dense) + sizeOf(s.sparse) }
+func (s *SparseSet) Bytes() int { return SizeOf(s.dense) + SizeOf(s.sparse) }
 
 //go:noinline
 func (s *SparseSet) outside(x uint32) {

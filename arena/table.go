@@ -86,7 +86,7 @@ func (t *Table[I, R]) Reserve(n int) {
 }
 
 // Bytes returns the size of the storage, used or not.
-func (t *Table[I, R]) Bytes() int { return sizeOf(t.rows) }
+func (t *Table[I, R]) Bytes() int { return SizeOf(t.rows) }
 
 // All yields the IDs that exist when the loop starts, in ascending order, with their rows. The body may Add; the pointer it
 // was given is then void, but the next one is right.
@@ -100,8 +100,8 @@ func (t *Table[I, R]) All() iter.Seq2[I, *R] {
 	}
 }
 
-// sizeOf returns the bytes behind s, used or not.
-func sizeOf[T any](s []T) int {
+// SizeOf is the bytes behind s, used or not, without what its items refer to.
+func SizeOf[T any](s []T) int {
 	var zero T
 	return cap(s) * int(unsafe.Sizeof(zero))
 }

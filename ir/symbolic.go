@@ -1,6 +1,9 @@
 package ir
 
-import "github.com/rosmar-compiler/rosmar/ir/target"
+import (
+	"github.com/rosmar-compiler/rosmar/arena"
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
 
 // What a symbolic pattern means. Its address is a number of elements, the offset of the pattern and the value of its expression
 // together, in the row-major order of the tensor's blocks: block after block, on chip partition after partition, element after
@@ -36,6 +39,9 @@ type exprValue struct {
 	lo, hi int64
 	stamp  uint32
 }
+
+// Bytes is the size of the storage, used or not.
+func (v *ExprEval) Bytes() int { return arena.SizeOf(v.memo) + arena.SizeOf(v.stack) }
 
 // Bounds are a lower and an upper bound of an expression over axes that take any value between two bounds each; where the two
 // bounds of every axis are equal, so are the result's, and it is the value. Errors: User for an axis without bounds, that is an

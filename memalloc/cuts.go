@@ -2,6 +2,7 @@ package memalloc
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/arena"
@@ -32,6 +33,16 @@ type cutter struct {
 	queues  [priceClasses]arena.Queue
 	tree    slackTree
 	order   []uint32
+}
+
+// bytes is the size of the storage, used or not.
+func (c *cutter) bytes() int {
+	n := arena.SizeOf(c.gaps) + arena.SizeOf(c.picked) + arena.SizeOf(c.paid) + arena.SizeOf(c.byStart) + arena.SizeOf(c.starts) + arena.SizeOf(c.over) +
+		arena.SizeOf(c.short) + arena.SizeOf(c.gives) + arena.SizeOf(c.tree.low) + arena.SizeOf(c.tree.lazy) + arena.SizeOf(c.order)
+	for k := range c.queues {
+		n += c.queues[k].Bytes()
+	}
+	return n
 }
 
 // pressure fills over and short from the units.
@@ -290,13 +301,11 @@ func (t *slackTree) pull(i int) {
 
 // least is the least of [lo, hi).
 func (t *slackTree) least(lo, hi int) int64 {
-	const most = 1<<63 - 1
 	if lo >= hi {
-		return most
+		return math.MaxInt64
 	}
-	left, right := int64(most), int64(most)
 	a, b := lo+t.n, hi+t.n-1
-	left, right = t.low[a], t.low[b]
+	left, right := t.low[a], t.low[b]
 	for a>>1 != b>>1 {
 		if a&1 == 0 {
 			left = min(left, t.low[a+1])

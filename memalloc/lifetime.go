@@ -196,8 +196,9 @@ func (ws *Workspace) dramOverflow(m *ir.Module, mt *Metrics, unit uint32, at, fl
 
 // bytes is the storage, used or not.
 func (g *pages) bytes() int {
-	return g.index.Bytes() + 8*(cap(g.addr)+cap(g.size)+cap(g.keys)+cap(g.bits)) + 4*(cap(g.order)+cap(g.hits)+cap(g.leader)+cap(g.first)) + 24*(cap(g.busy)+cap(g.cover)) +
-		12*(cap(g.own)+cap(g.segs)) + cap(g.joined) + cap(g.marks)
+	return g.index.Bytes() + arena.SizeOf(g.addr) + arena.SizeOf(g.size) + arena.SizeOf(g.order) + arena.SizeOf(g.hits) + arena.SizeOf(g.keys) +
+		arena.SizeOf(g.bits) + arena.SizeOf(g.busy) + arena.SizeOf(g.leader) + arena.SizeOf(g.joined) + arena.SizeOf(g.marks) +
+		arena.SizeOf(g.own) + arena.SizeOf(g.first) + arena.SizeOf(g.segs) + arena.SizeOf(g.cover)
 }
 
 // Live numbers the units of a space, placed or not, in order of first definition, and says when each is live: over one segment on

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"unsafe"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -89,8 +88,9 @@ const (
 
 // bytes is the size of the storage, used or not.
 func (sc *scan) bytes() int {
-	return int(unsafe.Sizeof(piece{}))*cap(sc.pieces) + int(unsafe.Sizeof(box{}))*cap(sc.boxes) + int(unsafe.Sizeof(spilledUnit{}))*cap(sc.spilled) +
-		4*(cap(sc.active)+cap(sc.needs)+cap(sc.due)+cap(sc.mark)+cap(sc.wait)+cap(sc.slot)) + sc.mine.Bytes()
+	return arena.SizeOf(sc.pieces) + arena.SizeOf(sc.boxes) + arena.SizeOf(sc.spilled) + arena.SizeOf(sc.active) + arena.SizeOf(sc.needs) +
+		arena.SizeOf(sc.due) + arena.SizeOf(sc.mark) + arena.SizeOf(sc.wait) + arena.SizeOf(sc.slot) + arena.SizeOf(sc.name) + arena.SizeOf(sc.other) +
+		sc.mine.Bytes()
 }
 
 // LinearScan places PSUM and then SB, each by one walk over the function in program order. At every instruction (or scheduling unit)

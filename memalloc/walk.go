@@ -1,9 +1,8 @@
 package memalloc
 
 import (
-	"math"
-
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -46,6 +45,16 @@ type walker struct {
 	more   bool      // wants has grown
 
 	hints arena.Column[ir.Set, spot] // for the copies of the next round
+}
+
+// bytes is the size of the storage, used or not.
+func (w *walker) bytes() int {
+	n := arena.SizeOf(w.guests) + arena.SizeOf(w.at) + arena.SizeOf(w.want) + arena.SizeOf(w.byTime) + arena.SizeOf(w.starts) + arena.SizeOf(w.inside) +
+		arena.SizeOf(w.wants) + arena.SizeOf(w.band) + arena.SizeOf(w.tops) + arena.SizeOf(w.prices) + w.hints.Bytes()
+	for q := range w.rows {
+		n += arena.SizeOf(w.rows[q])
+	}
+	return n
 }
 
 // run adds to the cuts of the stays what it takes for all stops to find a place.
