@@ -65,39 +65,40 @@ func colouring(name string) func(*Worker) error {
 	}
 }
 
-// linearScan places PSUM and SB. Its counters are those of colouring, of both memories together, and the high water of each.
+// countBoth adds the counters of a pass that places PSUM and SB: those of colouring, of both memories together, and the high water of
+// each.
+func (w *Worker) countBoth(psum, sb *memalloc.Metrics) {
+	w.Count("placed", int64(psum.Nodes+sb.Nodes))
+	w.Count("spilled", int64(psum.Spilled+sb.Spilled))
+	w.Count("spilled_bytes", psum.SpilledBytes+sb.SpilledBytes)
+	w.Count("psum_high_water", psum.HighWater)
+	w.Count("sb_high_water", sb.HighWater)
+}
+
+// linearScan places PSUM and SB.
 func linearScan(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) (err error) {
 		psum, sb := &w.reports.psum, &w.reports.sb
 		if *psum, *sb, err = memalloc.LinearScan(w.m, f, &w.alloc, w.memOptions()); err != nil {
 			return err
 		}
-		w.Count("placed", int64(psum.Nodes+sb.Nodes))
+		w.countBoth(psum, sb)
 		w.Count("evictions", int64(psum.Evictions+sb.Evictions))
-		w.Count("spilled", int64(psum.Spilled+sb.Spilled))
-		w.Count("spilled_bytes", psum.SpilledBytes+sb.SpilledBytes)
-		w.Count("psum_high_water", psum.HighWater)
-		w.Count("sb_high_water", sb.HighWater)
 		w.Count("sb_fragmentation_percent", int64(100*sb.FragMedian+0.5))
 		w.Count("sb_fragmentation_p90_percent", int64(100*sb.FragTail+0.5))
 		return nil
 	})
 }
 
-// colourWithLoop places PSUM and SB over flattened loops. Its counters are those of colouring, of both memories together, and the
-// high water of each.
+// colourWithLoop places PSUM and SB over flattened loops.
 func colourWithLoop(w *Worker) error {
 	return w.eachFunc(func(f ir.Func) (err error) {
 		psum, sb := &w.reports.psum, &w.reports.sb
 		if *psum, *sb, err = memalloc.WithLoop(w.m, f, &w.alloc, w.memOptions()); err != nil {
 			return err
 		}
-		w.Count("placed", int64(psum.Nodes+sb.Nodes))
+		w.countBoth(psum, sb)
 		w.Count("rounds", int64(psum.Iterations+sb.Iterations))
-		w.Count("spilled", int64(psum.Spilled+sb.Spilled))
-		w.Count("spilled_bytes", psum.SpilledBytes+sb.SpilledBytes)
-		w.Count("psum_high_water", psum.HighWater)
-		w.Count("sb_high_water", sb.HighWater)
 		return nil
 	})
 }

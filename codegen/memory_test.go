@@ -121,10 +121,8 @@ func TestSeed46DRAMGates(t *testing.T) {
 	// Without it, intermediates are missed by the name of the pass.
 	o = NewOptions()
 	o.NoDRAMAllocation = true
-	var w Worker
-	var buf neff.Buffer
-	_, err = w.Compile(context.Background(), activated(), &o, &buf)
-	if err != nil && !strings.Contains(err.Error(), "address_rotation_dram needs coloring_allocator_dram ") {
+	_, _, err = tiles(t, sharedDRAM, o)
+	if err == nil || !strings.Contains(err.Error(), "address_rotation_dram needs coloring_allocator_dram ") {
 		t.Error(err)
 	}
 	o = NewOptions()

@@ -70,7 +70,7 @@ const (
 	DefaultMaxInstructions = 4_000_000
 	DefaultNumSemaphores   = 16
 	DefaultAllreduceMiB    = memalloc.DefaultAllreduceMiB
-	DefaultWatchdog        = 2700 * time.Second
+	DefaultWatchdog        = regalloc.DefaultWatchdog
 )
 
 var tileLevels = [...]tile.Level{tile.L0, tile.L1, tile.L2}

@@ -370,16 +370,6 @@ func (m *Module) Attr(i Inst, k Key) uint64 {
 	return keys[k].Default
 }
 
-// HasAttr reports whether the attribute was given.
-func (m *Module) HasAttr(i Inst, k Key) bool {
-	for _, a := range m.AttrsOf(i) {
-		if a.Key == k {
-			return true
-		}
-	}
-	return false
-}
-
 // SetAttr replaces the value of an attribute in place when the instruction has it; otherwise it re-lays the instruction's
 // attributes at the end of the pool.
 func (m *Module) SetAttr(i Inst, a Attr) {

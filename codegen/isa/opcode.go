@@ -200,12 +200,6 @@ func (o Opcode) On(level int) bool {
 	return ok && opTable[o].gens>>g&1 != 0
 }
 
-// LaidOut reports whether Encode and Decode take the opcode on a generation.
-func (o Opcode) LaidOut(level int) bool {
-	g, ok := genIndex(level)
-	return ok && index[g][o] != nil
-}
-
 // genIndex maps a generation level to 0, 1, 2 for CoreV2, V3, V4.
 func genIndex(level int) (int, bool) {
 	switch level {

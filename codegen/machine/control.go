@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"math"
-
 	"github.com/rosmar-compiler/rosmar/codegen/isa"
 	"github.com/rosmar-compiler/rosmar/ir/kernel"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -111,20 +109,5 @@ func (g *engine) compare() (bool, error) {
 	if in.Cmp >= isa.CmpLTReg {
 		right, k = g.regs[in.RegB], in.Cmp-isa.CmpLTReg
 	}
-	var less, equal bool
-	switch in.DtSrc {
-	case target.Int32:
-		less, equal = int32(left) < int32(right), left == right
-	case target.Uint32:
-		less, equal = left < right, left == right
-	case target.Float32:
-		a, b := math.Float32frombits(left), math.Float32frombits(right)
-		if a != a || b != b {
-			return k == 3, nil // NaN differs from everything
-		}
-		less, equal = a < b, a == b
-	default:
-		return false, target.NotSupported(in.DtSrc.String(), "branch on %s; int32, uint32 and float32 are simulated", in.DtSrc)
-	}
-	return [6]bool{less, less || equal, equal, !equal, !less, !less && !equal}[k], nil
+	return kernel.Compare(int(k), in.DtSrc, false, uint64(left), uint64(right))
 }

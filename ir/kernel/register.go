@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/rosmar-compiler/rosmar/ir/target"
+import (
+	"math"
+
+	"github.com/rosmar-compiler/rosmar/ir/target"
+)
 
 // Register computes one operator on integer registers of 32 bits, or of 64 when wide; of a narrow result only the lower 32 bits count. An
 // operator or type that registers do not have is refused by name.
@@ -12,11 +16,7 @@ func Register(op target.AluOp, dt target.Dtype, wide bool, a, b uint64) (uint64,
 	mask := uint64(63)
 	if !wide {
 		mask = 31
-		if signed {
-			a, b = uint64(int64(int32(a))), uint64(int64(int32(b)))
-		} else {
-			a, b = uint64(uint32(a)), uint64(uint32(b))
-		}
+		a, b = narrow(signed, a), narrow(signed, b)
 	}
 	less := a < b
 	if signed {
@@ -81,4 +81,41 @@ func Register(op target.AluOp, dt target.Dtype, wide bool, a, b uint64) (uint64,
 		return truth(!less)
 	}
 	return 0, target.NotSupported(op.String(), "register operator %s is not simulated", op)
+}
+
+// narrow extends the lower 32 bits.
+func narrow(signed bool, a uint64) uint64 {
+	if signed {
+		return uint64(int64(int32(a)))
+	}
+	return uint64(uint32(a))
+}
+
+// Compare evaluates the condition of a branch, LT, LE, EQ, NE, GE or GT by numbers from 0, on scalars of 32 bits, or integers of 64 when wide.
+// A NaN differs from everything. A type that branches do not have is refused by name.
+func Compare(condition int, dt target.Dtype, wide bool, a, b uint64) (bool, error) {
+	if condition < 0 || condition > 5 {
+		return false, target.Errorf(target.User, "a branch on condition %d; 0 to 5 are possible", condition)
+	}
+	var less, equal bool
+	switch class := dt.Class(); {
+	case class == target.ClassInt, class == target.ClassUint:
+		signed := class == target.ClassInt
+		if !wide {
+			a, b = narrow(signed, a), narrow(signed, b)
+		}
+		less, equal = a < b, a == b
+		if signed {
+			less = int64(a) < int64(b)
+		}
+	case dt == target.Float32:
+		x, y := math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b))
+		if x != x || y != y {
+			return condition == 3, nil
+		}
+		less, equal = x < y, x == y
+	default:
+		return false, target.NotSupported(dt.String(), "a branch on %s; integers and float32 are simulated", dt)
+	}
+	return [6]bool{less, less || equal, equal, !equal, !less, !less && !equal}[condition], nil
 }

@@ -1,10 +1,9 @@
 package sim
 
 import (
-	"math"
-
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
+	"github.com/rosmar-compiler/rosmar/ir/kernel"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -94,20 +93,5 @@ func (s *Sim) compare(m *ir.Module, i ir.Inst) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var less, equal bool
-	switch d := ins[0].Dtype; {
-	case d.Class() == target.ClassInt:
-		less, equal = int64(a) < int64(b), a == b
-	case d.Class() == target.ClassUint:
-		less, equal = a < b, a == b
-	case d == target.Float32:
-		x, y := math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b))
-		if x != x || y != y {
-			return op%6 == 3, nil // NaN differs from everything
-		}
-		less, equal = x < y, x == y
-	default:
-		return false, target.NotSupported(d.String(), "a branch on %s; integers and float32 are simulated", d)
-	}
-	return [6]bool{less, less || equal, equal, !equal, !less, !less && !equal}[op%6], nil
+	return kernel.Compare(int(op%6), ins[0].Dtype, true, a, b)
 }

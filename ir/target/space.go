@@ -35,9 +35,6 @@ func (s Space) String() string {
 // OnChip reports SBUF or PSUM, the spaces with partitions.
 func (s Space) OnChip() bool { return s == SpaceSB || s == SpacePSUM }
 
-// Placeable reports the three spaces that allocators place into.
-func (s Space) Placeable() bool { return s == SpaceDRAM || s == SpaceSB || s == SpacePSUM }
-
 // ParseSpace finds a space by its JSON name.
 func ParseSpace(name string) (Space, bool) {
 	for _, e := range spaces {

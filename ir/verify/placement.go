@@ -92,9 +92,9 @@ func bounds(p *problems, f ir.Func, spaces []target.Space) []life {
 
 // Placement is Bounds, and proves that no two locations that are live at the same time overlap. A location is live from its
 // first to its last access in program order, on chip with the bodies of loops laid out behind them and over the loops whose turns
-// it connects; a reserved one always, and an interface to another function; a debug tensor
-// and a volatile one to the end. In DRAM a location is dead where what it holds is written over unread. Must-aliases have one
-// address and are live as one. It speaks of the order in which the locations were placed; after scheduling, Reads does.
+// it connects; a reserved one always, and an interface to another function; a debug tensor and a volatile one to the end. In DRAM a
+// location is dead where what it holds is written over unread. Must-aliases have one address and are live as one. It speaks of the
+// order in which the locations were placed; after scheduling, Reads does.
 //
 // One sweep over time; the locations live at a point are kept sorted by first byte, so that a newcomer meets only those
 // that begin below its end.

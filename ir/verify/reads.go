@@ -11,7 +11,8 @@ import (
 // Reads proves, on physical addresses in program order, that every byte that an instruction reads of a location was last
 // written through that same location (or a must-alias of it). It is what Placement proves of lifetimes, byte by byte: after
 // scheduling, a location may be overwritten where its last byte-wise reader has passed although another part of it is still
-// read. Loops make their turns, so that it also holds rings of blocks to the number of live ones. Bytes that nothing wrote are none of its business: ir/sim reports them.
+// read. Loops make their turns, so that it also holds rings of blocks to the number of live ones. Bytes that nothing wrote are none of
+// its business: ir/sim reports them.
 //
 // Ownership is kept for each of the four partition quadrants as segments of bytes, each with a list of (partitions, owner);
 // a write takes its partitions away from every owner of its bytes. Segments are kept by pages of bytes and end with them, so

@@ -122,7 +122,7 @@ type regUnit struct {
 	seen  bool
 }
 
-// place is where a value can be: a lane of an engine's file, or a word of memory.
+// regPlace is where a value can be: a lane of an engine's file, or a word of memory.
 type regPlace struct {
 	engine target.Engine
 	lane   int
