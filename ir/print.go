@@ -16,7 +16,7 @@ import (
 //	module "name" trn2
 //	  semaphores 16
 //	  extra "raw JSON"
-//	axis i1 "i0" 0 4 1
+//	axis i1 "i0" 0 4 1                           from 0 to below 4 by 1
 //	expr e1 axis i1
 //	expr e2 affine 0 e1*8192
 //	const c1 embedded float32 "base64…"
@@ -24,11 +24,11 @@ import (
 //	queue q1 "qSPld" SP load 16 sem 16
 //	func "sg0000" psum_placed sb_placed {
 //	  set "A" ExternalInput Tensor float32 [8 4] part 0 …
-//	    %1 "A" DRAM 1 x 128 at 0 allocated …
-//	  reg r1 "x" int32 1 SP phys -1              (lanes: 1, or 2 for 64 bits; the engine; the first physical number, -1 for none yet)
+//	    %1 "A" DRAM 1 x 128 at 0 allocated …     partitions x bytes of each; without `allocated` the address is none yet
+//	  reg r1 "x" int32 1 SP phys -1              lanes, 2 for 64 bits; engine; first lane, -1 for none yet
 //	  alias %1 %2 3
 //	  block "Block1" {
-//	    I-1 "I-0" Load SP (%1 @0 4*8 1*4:float32) -> (%2 0+8 @0 1*4:float32) key=value … deps I-2 Flow … src "conv"
+//	    I-1 "I-0" Load SP (%1 @0 4*8 1*4:float32) -> (%2 0+8 @0 1*4:float32) key=value … dep I-2 Flow … src "conv"
 //	    I-2 "L0" Loop Unassigned () -> () axis i1 {
 //	      block "body" {
 //	      }
@@ -39,7 +39,9 @@ import (
 // Numbers are dense in order of appearance, so that printing what was parsed gives the same bytes. Locations, instructions
 // and registers that no function holds are not printed. Operands: `%n start+parts @off step*num…:type` on chip,
 // `%n @off step*num…:type` in DRAM (axes outermost first, the partition axis implied), `value:type` for immediates (bits in
-// hex where decimal would lose them), `rn:type` for registers, `sym(…)` for symbolic patterns.
+// hex where decimal would lose them), `rn:type` for registers, `sym(set n start+parts @off step*num… addr en):type` for a pattern on
+// the n-th set of the module that starts at off and the value of an expression together, in elements (symbolic.go), and
+// `regap(set n … reg rn):type` for one that starts at the value of a register.
 
 // printer holds the renumbering of one print.
 type printer struct {

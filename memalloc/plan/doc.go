@@ -4,7 +4,8 @@
 //
 //	fast     a few searches cut short and a few skyline dives, half a millisecond on hundreds of buffers; looks at no clock
 //	improve  fast, then searches for ever lower targets: 2,000,000 steps, some 10 ms, unless told otherwise
-//	exact    the same searches until the layout fits a capacity, until a proof, or until a limit of time or work
+//	exact    the same searches until the layout fits a capacity, until a proof, or until a limit of time or work; for some rounds
+//	         only where no search can prove anything
 //
 // # Tables
 //
@@ -15,7 +16,7 @@
 //	diver      the skyline as a list of segments; one pass places everything                           dive.go, order.go
 //	sorter     numbers in the order of keys, in linear time                                            radix.go
 //	partDiver  passes for buffers with gaps, whose bytes others may use for a while                    partdive.go
-//	search     branch and bound on the skyline, with a trail: the search of exact                      search.go, searchprep.go
+//	search     branch and bound on the skyline, with a trail; exact proves by it                       search.go, searchprep.go
 //	pair       chains, which reach the bound without a search                                          pair.go
 //	hinter     offsets that were wished for                                                            hints.go
 //	PeakReport figures and a drawing of a layout; Check proves it                                      report.go, check.go
