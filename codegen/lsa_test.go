@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/codegen/neff"
@@ -57,37 +58,36 @@ func TestSeed47LinearScanInThePlane(t *testing.T) {
 	}
 }
 
-// By whichever of the two allocators, with all of the memory or a third of it, the package of a model gives the same bits. The
-// verifier runs after every pass, the simulator too for what is small.
+// By linear scan or by colouring the package of a model gives the same bits.
 func TestLinearScanModels(t *testing.T) {
-	type memory struct {
-		sb, banks int
-		spills    bool // something must be spilled
-	}
-	third := func(g *target.Generation) memory { return memory{sb: g.SBBytes / 3, banks: (g.PSUMBanks + 2) / 3} }
-	fixed := func(sb, banks int) func(*target.Generation) memory {
-		return func(*target.Generation) memory { return memory{sb, banks, true} }
-	}
+	holdToColouring(t, func(o *Options) { o.Allocator = "lsa" })
+}
+
+// holdToColouring compiles models by other allocators of PSUM and SBUF than those of the level, with all of the memory, a third of it and so
+// little that something must be spilled: the packages give the same bits as those of the level do with all of it. The verifier runs after
+// every pass, the simulator too for what is small.
+func holdToColouring(t *testing.T, other func(*Options)) {
+	type memory struct{ sb, banks int }
 	for _, c := range []struct {
 		model    string
 		targets  []string
-		memories []func(*target.Generation) memory
 		simulate bool
 		long     bool
+		spills   memory // that it spills in
 	}{
-		{"zoo:mlp", targets, nil, true, true},
-		{"zoo:mlp?layers=1&width=8&in=6&out=4&batch=3", targets, nil, true, false},
-		{"zoo:gpt2?layers=1&seq=40&width=64&heads=2&vocab=64&positions=64", targets, nil, true, true},
-		{"zoo:llama3-8b?ids=1&layers=1&seq=70&batch=2&width=64&heads=4&kv=2&headdim=16&ffn=48&vocab=300&dtype=f32", targets, nil, true, true},
-		{"zoo:resnet50?size=32&width=8&classes=10", []string{"trn2"}, nil, false, false},
-		{"zoo:mlp?layers=3&width=512&in=512&batch=256", targets, []func(*target.Generation) memory{fixed(25000, 1)}, false, true},
-		{"zoo:gpt2?layers=1&seq=128", targets, []func(*target.Generation) memory{fixed(26000, 4)}, false, true},
-		{"zoo:mlp?width=1024&batch=256&layers=3", []string{"trn2"}, []func(*target.Generation) memory{fixed(40000, 2)}, false, true},
-		{"openxla/layer_norm_1x4096x768_bf16.hlo", []string{"trn2"}, nil, false, true},
-		{"openxla/mha_block_1x12x128x64_bf16.hlo", targets, []func(*target.Generation) memory{fixed(19000, 4)}, false, true},
-		{"neuron/linear_forward.hlo.txt", targets, nil, true, true},
-		{"light_squeezenet.onnx", []string{"trn2"}, nil, false, true},
-		{"light_shufflenet.onnx", []string{"trn2"}, nil, false, true},
+		{"zoo:mlp", targets, true, true, memory{}},
+		{"zoo:mlp?layers=1&width=8&in=6&out=4&batch=3", targets, true, false, memory{}},
+		{"zoo:gpt2?layers=1&seq=40&width=64&heads=2&vocab=64&positions=64", targets, true, true, memory{}},
+		{"zoo:llama3-8b?ids=1&layers=1&seq=70&batch=2&width=64&heads=4&kv=2&headdim=16&ffn=48&vocab=300&dtype=f32", targets, true, true, memory{}},
+		{"zoo:resnet50?size=32&width=8&classes=10", []string{"trn2"}, false, false, memory{}},
+		{"zoo:mlp?layers=3&width=512&in=512&batch=256", targets, false, true, memory{25000, 1}},
+		{"zoo:gpt2?layers=1&seq=128", targets, false, true, memory{26000, 4}},
+		{"zoo:mlp?width=1024&batch=256&layers=3", []string{"trn2"}, false, true, memory{40000, 2}},
+		{"openxla/layer_norm_1x4096x768_bf16.hlo", []string{"trn2"}, false, true, memory{}},
+		{"openxla/mha_block_1x12x128x64_bf16.hlo", targets, false, true, memory{19000, 4}},
+		{"neuron/linear_forward.hlo.txt", targets, true, true, memory{}},
+		{"light_squeezenet.onnx", []string{"trn2"}, false, true, memory{}},
+		{"light_shufflenet.onnx", []string{"trn2"}, false, true, memory{}},
 	} {
 		t.Run(c.model, func(t *testing.T) {
 			if c.long && testing.Short() {
@@ -95,9 +95,9 @@ func TestLinearScanModels(t *testing.T) {
 			}
 			model := c.model
 			switch {
-			case len(model) > 4 && model[len(model)-5:] == ".onnx":
+			case strings.HasSuffix(model, ".onnx"):
 				model = shared(t, "onnx", "light", model)
-			case model[:4] != "zoo:":
+			case !strings.HasPrefix(model, "zoo:"):
 				model = shared(t, "hlo", model)
 			}
 			for _, tg := range c.targets {
@@ -105,37 +105,42 @@ func TestLinearScanModels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				build := func(allocator string, mem memory) (pkg []byte, res *Result, err error) {
+				build := func(use func(*Options), mem memory) ([]byte, *Result, error) {
 					o := verified(tg)
-					o.Allocator, o.SBBytes, o.PSUMBanks, o.SeedWeight = allocator, mem.sb, mem.banks, 7
+					o.SBBytes, o.PSUMBanks, o.SeedWeight = mem.sb, mem.banks, 7
 					o.Simulate = c.simulate && (tg == "trn2" || !testing.Short())
+					use(&o)
 					var w Worker
 					var buf neff.Buffer
-					res, err = w.Compile(context.Background(), load(t, model), &o, &buf)
+					res, err := w.Compile(context.Background(), load(t, model), &o, &buf)
 					return bytes.Clone(buf.Bytes()), res, err
 				}
-				pkg, _, err := build("coloring", memory{})
+				level := func(*Options) {}
+				pkg, _, err := build(level, memory{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := seededOutputs(t, pkg, model)
-				for _, mem := range append([]func(*target.Generation) memory{fixed(0, 0), third}, c.memories...) {
-					m := mem(g)
-					m.spills = m.spills && m.sb > 0
-					pkg, res, err := build("lsa", m)
-					for ; target.ClassOf(err) == target.Limit && 0 < m.banks && m.banks < g.PSUMBanks; m.banks++ {
-						// Fewer banks than groups that are open together: colouring cannot do it either.
-						if _, _, other := build("coloring", m); other == nil {
+				memories := []memory{{}, {g.SBBytes / 3, (g.PSUMBanks + 2) / 3}}
+				if c.spills.sb > 0 {
+					memories = append(memories, c.spills)
+				}
+				for k, m := range memories {
+					pkg, res, err := build(other, m)
+					for target.ClassOf(err) == target.Limit && 0 < m.banks && m.banks < g.PSUMBanks {
+						// Fewer banks than groups that are open together: the level cannot do it either.
+						if _, _, err2 := build(level, m); err2 == nil {
 							t.Fatalf("%s: only colouring fits %d bytes and %d banks: %v", tg, m.sb, m.banks, err)
 						}
-						pkg, res, err = build("lsa", memory{m.sb, m.banks + 1, m.spills})
+						m.banks++
+						pkg, res, err = build(other, m)
 					}
 					if err != nil {
 						t.Fatalf("%s, %d bytes and %d banks: %v", tg, m.sb, m.banks, err)
 					}
 					spilled := res.SB.SpilledBytes + res.PSUM.SpilledBytes
 					t.Logf("%s, %d bytes and %d banks: %d bytes of %d values spilled, %d reloads", tg, m.sb, m.banks, spilled, res.SB.Spilled+res.PSUM.Spilled, res.SB.Reloads)
-					if m.spills && spilled == 0 {
+					if k == 2 && spilled == 0 {
 						t.Errorf("%s: nothing is spilled with %d bytes and %d banks", tg, m.sb, m.banks)
 					}
 					if !bytes.Equal(seededOutputs(t, pkg, model), want) {

@@ -1,7 +1,6 @@
 package codegen
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"testing"
@@ -52,85 +51,9 @@ func TestSeed39NinthName(t *testing.T) {
 	}
 }
 
-// A module without loops is a special case: with the two colourings replaced the package gives the same numbers, in all of the memory
-// and in a third of it, and the verifier finds nothing after any pass.
+// A module without loops is a special case: with the two colourings replaced the package gives the same bits.
 func TestWithLoopModels(t *testing.T) {
-	for _, c := range []struct {
-		model    string
-		targets  []string
-		simulate bool
-		long     bool
-		memory   [2]int // bytes and banks with which something must be spilled
-	}{
-		{"zoo:mlp", targets, true, true, [2]int{}},
-		{"zoo:mlp?layers=1&width=8&in=6&out=4&batch=3", targets, true, false, [2]int{}},
-		{"zoo:mlp?layers=3&width=512&in=512&batch=256", targets, false, true, [2]int{25000, 1}},
-		{"zoo:gpt2?layers=1&seq=40&width=64&heads=2&vocab=64&positions=64", targets, true, true, [2]int{}},
-		{"zoo:gpt2?layers=1&seq=128", []string{"trn2"}, false, true, [2]int{26000, 4}},
-		{"zoo:llama3-8b?ids=1&layers=1&seq=70&batch=2&width=64&heads=4&kv=2&headdim=16&ffn=48&vocab=300&dtype=f32", targets, true, true, [2]int{}},
-		{"zoo:resnet50?size=32&width=8&classes=10", []string{"trn2"}, false, false, [2]int{}},
-		{"openxla/mha_block_1x12x128x64_bf16.hlo", targets, false, true, [2]int{19000, 4}},
-		{"neuron/linear_forward.hlo.txt", targets, true, true, [2]int{}},
-		{"light_squeezenet.onnx", []string{"trn2"}, false, true, [2]int{}},
-		{"light_shufflenet.onnx", []string{"trn2"}, false, true, [2]int{}},
-	} {
-		t.Run(c.model, func(t *testing.T) {
-			if c.long && testing.Short() {
-				t.Skip("a larger model")
-			}
-			model := c.model
-			switch {
-			case len(model) > 5 && model[len(model)-5:] == ".onnx":
-				model = shared(t, "onnx", "light", model)
-			case model[:4] != "zoo:":
-				model = shared(t, "hlo", model)
-			}
-			for _, tg := range c.targets {
-				g, err := target.ForCodeGen(tg)
-				if err != nil {
-					t.Fatal(err)
-				}
-				build := func(list []string, sb, banks int) ([]byte, *Result, error) {
-					o := verified(tg)
-					o.Pass, o.SBBytes, o.PSUMBanks, o.Simulate, o.SeedWeight = list, sb, banks, c.simulate && tg == "trn2", 7
-					var w Worker
-					var buf neff.Buffer
-					res, err := w.Compile(context.Background(), load(t, model), &o, &buf)
-					return bytes.Clone(buf.Bytes()), res, err
-				}
-				pkg, _, err := build(nil, 0, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := seededOutputs(t, pkg, model)
-				memories := [][2]int{{0, 0}, {g.SBBytes / 3, (g.PSUMBanks + 2) / 3}}
-				if c.memory[0] > 0 {
-					memories = append(memories, c.memory)
-				}
-				for k, memory := range memories {
-					sb, banks := memory[0], memory[1]
-					pkg, res, err := build(withLoop(), sb, banks)
-					for ; target.ClassOf(err) == target.Limit && 0 < banks && banks < g.PSUMBanks; banks++ {
-						// Fewer banks than groups that are open together: the other colouring cannot do it either.
-						if _, _, other := build(nil, sb, banks); other == nil {
-							t.Fatalf("%s: only the plain family fits %d bytes and %d banks: %v", tg, sb, banks, err)
-						}
-						pkg, res, err = build(withLoop(), sb, banks+1)
-					}
-					if err != nil {
-						t.Fatalf("%s, %d bytes and %d banks: %v", tg, sb, banks, err)
-					}
-					t.Logf("%s, %d bytes and %d banks: %d values spilled", tg, sb, banks, res.SB.Spilled+res.PSUM.Spilled)
-					if k == 2 && res.SB.SpilledBytes+res.PSUM.SpilledBytes == 0 {
-						t.Errorf("%s: nothing is spilled with %d bytes and %d banks", tg, sb, banks)
-					}
-					if !bytes.Equal(seededOutputs(t, pkg, model), want) {
-						t.Errorf("%s, %d bytes and %d banks: other numbers than by colouring", tg, sb, banks)
-					}
-				}
-			}
-		})
-	}
+	holdToColouring(t, func(o *Options) { o.Pass = withLoop() })
 }
 
 // A program with loops gets its places through a list of passes, DRAM too, checked and simulated behind each; what comes after
