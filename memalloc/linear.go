@@ -159,6 +159,7 @@ func (ws *Workspace) linearScan(m *ir.Module, f ir.Func, space target.Space, opt
 		}
 		ws.spill.apply()
 		ws.lin.Build(m, f)
+		ws.spill.findUnits(m, &ws.lin)
 		mt.SpillCost = spillCost(m, f)
 	}
 	if sc.psum {
@@ -237,7 +238,7 @@ func (ws *Workspace) walk(m *ir.Module, mt *Metrics) error {
 	points := ssa.Point(max(1, ws.lin.Points()))
 	next, k, asked := 0, 0, 1
 	for h := ssa.Point(0); h < points; {
-		end := ws.unitEnd(m, h)
+		end := ws.unitEnd(h)
 		ws.expire(m, h)
 		for ; k < len(acc) && acc[k].At < end; k++ {
 			if u := ws.ranges.UnitOf(locs[k]); u != ssa.NoUnit {
@@ -281,12 +282,11 @@ func (ws *Workspace) walk(m *ir.Module, mt *Metrics) error {
 }
 
 // unitEnd is the first point after the scheduling unit that begins at h.
-func (ws *Workspace) unitEnd(m *ir.Module, h ssa.Point) ssa.Point {
-	h++
-	for int(h) < ws.lin.Points() && m.Insts.At(ws.lin.Insts[h]).Flags&ir.InstUnit != 0 {
-		h++
+func (ws *Workspace) unitEnd(h ssa.Point) ssa.Point {
+	if int(h) >= ws.lin.Points() {
+		return h + 1 // of a function without instructions
 	}
-	return h
+	return ws.spill.tails[h] + 1
 }
 
 // expire frees what ends at or before h. A copy that its value outlives queues the next.

@@ -78,7 +78,7 @@ func (ws *Workspace) queueGroups(m *ir.Module, i uint32, h ssa.Point) {
 		}
 		b := groupBox(g)
 		block := BlockBanks(m.Gen, &ir.LocRow{Bytes: b.hi - b.lo}, ws.psum.n)
-		q := piece{unit: unit, start: head(m, &ws.lin, acc[g.first].At), end: ws.unitEnd(m, acc[g.last].At)}
+		q := piece{unit: unit, start: sp.heads[acc[g.first].At], end: ws.unitEnd(acc[g.last].At)}
 		q.banks(block, block)
 		i = ws.queue(i, q)
 	}

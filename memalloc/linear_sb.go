@@ -75,8 +75,8 @@ func (ws *Workspace) cover(m *ir.Module, q *piece, single bool) (b box) {
 	s := &sc.spilled[sc.slot[q.unit]-1]
 	acc := ws.lin.Of(ws.ranges.Units[q.unit].First)
 	gap := ws.spill.opt.RunGap
-	q.start = head(m, &ws.lin, acc[q.from].At)
-	q.end = ws.unitEnd(m, q.start)
+	q.start = ws.spill.heads[acc[q.from].At]
+	q.end = ws.unitEnd(q.start)
 	starts, use := int32(-1), sbUse{moved: true}
 	for q.to = q.from; int(q.to) < len(acc); q.to++ {
 		a := &acc[q.to]
@@ -84,7 +84,7 @@ func (ws *Workspace) cover(m *ir.Module, q *piece, single bool) (b box) {
 			if single || int(a.At-acc[q.to-1].At) > gap || q.to-q.from >= maxRun {
 				break
 			}
-			q.end = ws.unitEnd(m, head(m, &ws.lin, a.At))
+			q.end = ws.unitEnd(a.At)
 		}
 		fp := m.FootprintOf(apOf(m, a.Arg))
 		b.add(boxOf(&fp))

@@ -212,7 +212,7 @@ func scalarsFollow(m *ir.Module, i ir.Inst) bool {
 // tied reports a read of bytes that an access before it in the same scheduling unit wrote in part: nothing can come between the
 // two, so the value can be neither saved nor loaded there.
 func (ws *Workspace) tied(m *ir.Module, before, a *ssa.Access) bool {
-	if before.Flags&ssa.Write == 0 || before.At == a.At || head(m, &ws.lin, before.At) != head(m, &ws.lin, a.At) ||
+	if before.Flags&ssa.Write == 0 || before.At == a.At || ws.spill.heads[before.At] != ws.spill.heads[a.At] ||
 		(before.Flags|a.Flags)&ssa.Symbolic != 0 {
 		return false
 	}

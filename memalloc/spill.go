@@ -98,10 +98,10 @@ type spiller struct {
 	walk  walker
 	fit   fitter
 	// split is by unit: it lives in parts. old and oldFirst are the stops before that was decided.
-	split    []bool
-	old      []stop
-	oldFirst []uint32
-	tails    []ssa.Point // by point: the last of its scheduling unit
+	split        []bool
+	old          []stop
+	oldFirst     []uint32
+	heads, tails []ssa.Point // by point: the first and the last of its scheduling unit
 
 	groups []group
 	open   []int // groups that have not stopped
@@ -113,7 +113,7 @@ type spiller struct {
 func (sp *spiller) bytes() int {
 	return arena.SizeOf(sp.fresh) + arena.SizeOf(sp.visits) + arena.SizeOf(sp.runs) + arena.SizeOf(sp.spans) +
 		arena.SizeOf(sp.strips) + arena.SizeOf(sp.valid.words) + arena.SizeOf(sp.written.words) + arena.SizeOf(sp.split) +
-		arena.SizeOf(sp.old) + arena.SizeOf(sp.oldFirst) + arena.SizeOf(sp.tails) + arena.SizeOf(sp.groups) +
+		arena.SizeOf(sp.old) + arena.SizeOf(sp.oldFirst) + arena.SizeOf(sp.heads) + arena.SizeOf(sp.tails) + arena.SizeOf(sp.groups) +
 		arena.SizeOf(sp.open) + arena.SizeOf(sp.owned) + arena.SizeOf(sp.list) + sp.edits.Bytes() + sp.homes.Bytes() +
 		sp.copied.Bytes() + sp.dropped.Bytes() + sp.stays.bytes() + sp.cuts.bytes() + sp.walk.bytes() + sp.fit.bytes()
 }
@@ -263,7 +263,7 @@ func (sp *spiller) gather(lin *ssa.Linear, u *ssa.Unit, isRemat bool) {
 	h := sp.homes.Get(u.Set)
 	for k, a := range lin.Of(u.First) {
 		v := visit{
-			fp: m.FootprintOf(apOf(m, a.Arg)), acc: int32(k), at: a.At, unit: head(m, lin, a.At), loop: lin.LoopOf(a.At),
+			fp: m.FootprintOf(apOf(m, a.Arg)), acc: int32(k), at: a.At, unit: sp.heads[a.At], loop: lin.LoopOf(a.At),
 			write: a.Flags&ssa.Write != 0, read: a.Flags&ssa.Read != 0,
 		}
 		in := m.Insts.At(a.Inst)
@@ -278,21 +278,27 @@ func (sp *spiller) gather(lin *ssa.Linear, u *ssa.Unit, isRemat bool) {
 	}
 }
 
-// head is the first point of the scheduling unit of p, tail the last instruction of it.
-func head(m *ir.Module, lin *ssa.Linear, p ssa.Point) ssa.Point {
-	for p > 0 && m.Insts.At(lin.Insts[p]).Flags&ir.InstUnit != 0 && lin.LoopOf(p) == lin.LoopOf(p-1) {
-		p--
+// findUnits finds the scheduling units: an instruction and those behind it that are tied to it, in one turn of one loop.
+func (sp *spiller) findUnits(m *ir.Module, lin *ssa.Linear) {
+	n := lin.Points()
+	sp.heads, sp.tails = arena.Resized(sp.heads, n), arena.Resized(sp.tails, n)
+	for p := range n {
+		q := ssa.Point(p)
+		sp.heads[p] = q
+		if p > 0 && m.Insts.At(lin.Insts[p]).Flags&ir.InstUnit != 0 && lin.LoopOf(q) == lin.LoopOf(q-1) {
+			sp.heads[p] = sp.heads[p-1]
+		}
 	}
-	return p
+	for p := n - 1; p >= 0; p-- {
+		sp.tails[p] = ssa.Point(p)
+		if p+1 < n && sp.heads[p+1] == sp.heads[p] {
+			sp.tails[p] = sp.tails[p+1]
+		}
+	}
 }
 
-func (ws *Workspace) tail(p ssa.Point) ir.Inst {
-	m := ws.spill.m
-	for int(p)+1 < ws.lin.Points() && m.Insts.At(ws.lin.Insts[p+1]).Flags&ir.InstUnit != 0 && ws.lin.LoopOf(p+1) == ws.lin.LoopOf(p) {
-		p++
-	}
-	return ws.lin.Insts[p]
-}
+// tail is the last instruction of the scheduling unit of p.
+func (ws *Workspace) tail(p ssa.Point) ir.Inst { return ws.lin.Insts[ws.spill.tails[p]] }
 
 // cutRuns groups the visits of a value in one part: visits of one scheduling unit always together, and with a save of an earlier
 // round what it saves; beyond that all that lie near each other in one loop, unless single. So a run is straight-line code in one
@@ -434,6 +440,11 @@ func (b *box) shape(matmul bool, starts int32) {
 	default:
 		b.p0 = 0
 	}
+	b.round()
+}
+
+// round widens a box to whole granules.
+func (b *box) round() {
 	b.lo &^= granule - 1
 	b.hi = (b.hi + granule - 1) &^ (granule - 1)
 }
@@ -456,13 +467,17 @@ func (sp *spiller) anyLoad() bool {
 func (sp *spiller) rebase(arg uint32, b box, to ir.Loc) {
 	m := sp.m
 	a := &m.Args.Of(arena.Span{Off: arg, Len: 1})[0]
-	row := *m.APs.At(ir.AP(a.Ref))
+	a.Ref = uint32(m.APs.Add(b.within(*m.APs.At(ir.AP(a.Ref)), to)))
+}
+
+// within is a pattern of the value in the location that holds the box of it.
+func (b box) within(row ir.APRow, to ir.Loc) ir.APRow {
 	esz := int64(row.Dtype.Size())
 	row.Loc = to
 	row.Start -= uint8(b.p0)
 	row.Off -= b.lo / esz
 	row.Pairs[0].Step = int32((b.hi - b.lo) / esz)
-	a.Ref = uint32(m.APs.Add(row))
+	return row
 }
 
 // chip is the pattern of a footprint of the value in the location that holds box b of it, memory the one in its home.

@@ -53,7 +53,7 @@ func (ws *Workspace) blocksCost(m *ir.Module, u *ssa.Unit, l *ir.LocRow, opt *Op
 // alone reports an access that can have a copy of its own: its instruction runs, no other one is tied to it, it finds no bytes that
 // nothing wrote, and loops say where it is.
 func (ws *Workspace) alone(m *ir.Module, s ir.Set, a *ssa.Access, l *ir.LocRow) bool {
-	if a.Flags&(ssa.Nested|ssa.Uninit) != 0 || !ws.inside(m, s, a) || head(m, &ws.lin, a.At) != a.At || ws.tail(a.At) != a.Inst {
+	if a.Flags&(ssa.Nested|ssa.Uninit) != 0 || !ws.inside(m, s, a) || ws.spill.heads[a.At] != ws.spill.tails[a.At] {
 		return false
 	}
 	arg := m.Args.Of(arena.Span{Off: a.Arg, Len: 1})[0]
@@ -147,8 +147,7 @@ func (ws *Workspace) visitIndexed(m *ir.Module, s ir.Set, a *ssa.Access, to ir.S
 // back there as elements of type d.
 func (sp *spiller) visitOnce(s ir.Set, a *ssa.Access, pattern ir.APRow, fp ir.Footprint, b box, d target.Dtype, memory ir.Arg) {
 	m := sp.m
-	b.lo &^= granule - 1
-	b.hi = (b.hi + granule - 1) &^ (granule - 1)
+	b.round()
 	kind := arena.DeriveSpill
 	if a.Flags&ssa.Read != 0 {
 		kind = arena.DeriveReload
@@ -169,10 +168,5 @@ func (sp *spiller) visitOnce(s ir.Set, a *ssa.Access, pattern ir.APRow, fp ir.Fo
 		sp.edits.After(a.Inst, i)
 		sp.mt.Saves++
 	}
-	esz := int64(pattern.Dtype.Size())
-	pattern.Loc = copied
-	pattern.Start -= uint8(b.p0)
-	pattern.Off -= b.lo / esz
-	pattern.Pairs[0].Step = int32((b.hi - b.lo) / esz)
-	m.Args.Of(arena.Span{Off: a.Arg, Len: 1})[0] = ir.Arg{Kind: ir.ArgAP, Dtype: pattern.Dtype, Ref: uint32(m.APs.Add(pattern))}
+	m.Args.Of(arena.Span{Off: a.Arg, Len: 1})[0] = ir.Arg{Kind: ir.ArgAP, Dtype: pattern.Dtype, Ref: uint32(m.APs.Add(b.within(pattern, copied)))}
 }

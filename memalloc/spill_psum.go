@@ -152,5 +152,7 @@ func (ws *Workspace) moveOut(m *ir.Module, u *ssa.Unit, from ssa.Point) {
 
 // groupBox is what a group needs of banks of its own: the columns of the array are the partitions of the result and stay as they are.
 func groupBox(g *group) box {
-	return box{0, g.fp.P1, g.fp.Lo &^ (granule - 1), (g.fp.Hi + granule - 1) &^ (granule - 1)}
+	b := box{0, g.fp.P1, g.fp.Lo, g.fp.Hi}
+	b.round()
+	return b
 }

@@ -51,7 +51,6 @@ func (ws *Workspace) planSB(m *ir.Module) {
 	sp := &ws.spill
 	s, c := &sp.stays, &sp.cuts
 	n := len(ws.ranges.Units)
-	sp.findTails(m, &ws.lin)
 	c.pressure(ws, 4*int64(ws.sb.n-ws.sb.floor))
 	s.reset()
 	for i := range n {
@@ -170,17 +169,4 @@ func (ws *Workspace) spillValue(m *ir.Module, u *ssa.Unit) {
 		sp.countSpilled(m, u, isRemat)
 	}
 	sp.drop(u)
-}
-
-// findTails finds the last point of every point's scheduling unit.
-func (sp *spiller) findTails(m *ir.Module, lin *ssa.Linear) {
-	sp.tails = sp.tails[:0]
-	for p := range lin.Points() {
-		sp.tails = append(sp.tails, ssa.Point(p))
-	}
-	for p := lin.Points() - 2; p >= 0; p-- {
-		if m.Insts.At(lin.Insts[p+1]).Flags&ir.InstUnit != 0 {
-			sp.tails[p] = sp.tails[p+1]
-		}
-	}
 }

@@ -40,13 +40,14 @@ type Workspace struct {
 // Linear is the storage of the use lists, for passes between the allocators: each allocator builds them anew.
 func (ws *Workspace) Linear() *ssa.Linear { return &ws.lin }
 
-// linearise rebuilds the points and refuses undefined uses. unused is the number of values that nothing reads.
+// linearise rebuilds the points and their scheduling units, and refuses undefined uses. unused is the number of values that nothing reads.
 func (ws *Workspace) linearise(m *ir.Module, f ir.Func, opt *Options) (unused int, err error) {
 	if opt.flat {
 		ws.lin.Flatten(m, f)
 	} else {
 		ws.lin.Build(m, f)
 	}
+	ws.spill.findUnits(m, &ws.lin)
 	faults := ws.lin.Check(m)
 	return faults.Unused, faults.Err(m, f, opt.Strict)
 }
