@@ -571,7 +571,7 @@ func (ws *Workspace) noRoom(m *ir.Module, mt *Metrics, i uint32, h ssa.Point) er
 		try: "plan smaller tiles (--tile-sb-bytes), give the allocator more bytes (--sb-bytes) or take --allocator=coloring"}
 	weight := func(u uint32) int64 { return m.Locs.At(ws.ranges.Units[u].First).Bytes }
 	if sc.psum {
-		o.need, o.what, o.try = int64(p.req.Len), "banks", "give the allocator more banks (--psum-banks), tile the operator smaller or take --allocator=coloring"
+		o.need, o.what, o.try = int64(p.req.Len), "banks", "give the allocator more banks (--psum-banks), keep fewer results in PSUM at once (a lower --tile-level) or take --allocator=coloring"
 		weight = func(u uint32) int64 { return int64(ws.psum.span[u]) }
 	} else {
 		o.limit -= int64(ws.sb.floor) * granule

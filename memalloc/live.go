@@ -139,7 +139,7 @@ func (ws *Workspace) overflow(m *ir.Module, mt *Metrics, unit uint32) error {
 	}
 	if mt.Space == target.SpacePSUM {
 		weight = func(i uint32) int64 { return int64(ws.psum.span[i]) }
-		o.what, o.try = "banks", "give the allocator more banks (--psum-banks) or tile the operator smaller"
+		o.what, o.try = "banks", "give the allocator more banks (--psum-banks) or keep fewer results in PSUM at once (a lower --tile-level)"
 		if mt.Spilled > 0 {
 			o.why = "too many reloads needed: what was copied to SBUF did not make room"
 		}
