@@ -24,13 +24,14 @@ const noRow = ^uint32(0)
 
 // mergeScratch is the storage of choosing what is in registers where blocks meet.
 type mergeScratch struct {
-	at    []uint32 // by value: 1 + its place among the candidates
+	at    []uint32 // by value: base and 1 + its place among the candidates, base alone if it is none, less if it was not met
+	base  uint32
 	cands []candidate
 
 	copied []uint32 // rows of parameters whose arguments stay in their registers
 }
 
-func (m *mergeScratch) begin(values int) { m.at = arena.Zeroed(m.at, values) }
+func (m *mergeScratch) begin(values int) { m.at, m.base = arena.Zeroed(m.at, values), 1 }
 
 // enter sets the registers for the head of a block.
 func (a *Allocator) enter(b uint32) {
@@ -172,20 +173,12 @@ func (a *Allocator) meet(b uint32) {
 	}
 }
 
-// gather lists what is live at the head of b, with the ways on which it comes in a register; it returns the number of ways that
-// were scanned.
+// gather lists the parameters of b and what comes to its head in a register on a way that was scanned; it returns the number of these
+// ways. What is live there and in no register on any of them is in its slot already.
 func (a *Allocator) gather(b uint32) (ways uint32) {
 	f, m := a.f, &a.merge
 	blk := &f.Blocks[b]
 	m.cands = m.cands[:0]
-	row := a.live.Row(b)
-	for k, v := range a.live.In(b) {
-		if w := a.into[row+uint32(k)]; w.live() {
-			m.cands = append(m.cands, candidate{value: v, row: noRow, when: w, class: f.Class[v], reg: none})
-			m.at[v] = uint32(len(m.cands))
-		}
-	}
-	firstParam := len(m.cands)
 	for row := blk.Params.From; row < blk.Params.To; row++ {
 		w := a.next[row]
 		if w.time() < stays {
@@ -194,6 +187,7 @@ func (a *Allocator) gather(b uint32) (ways uint32) {
 		v := f.Ops[row]
 		m.cands = append(m.cands, candidate{value: v, row: row, when: w, class: f.Class[v], reg: none})
 	}
+	live, into := a.live.In(b), a.into[a.live.Row(b):]
 	for _, e := range f.Preds[blk.Preds.From:blk.Preds.To] {
 		edge := &f.Edges[e]
 		if !a.done[edge.From] {
@@ -202,21 +196,27 @@ func (a *Allocator) gather(b uint32) (ways uint32) {
 		ways++
 		a.copy.locate(a.ends[a.end[edge.From].from:a.end[edge.From].to])
 		for _, x := range a.copy.here {
-			if k := m.at[x.value]; k != 0 {
-				m.cands[k-1].seen(x.reg)
+			at := &m.at[x.value]
+			if *at < m.base {
+				*at = m.base
+				if k, found := slices.BinarySearch(live, x.value); found && into[k].live() {
+					m.cands = append(m.cands, candidate{value: x.value, row: noRow, when: into[k], class: x.class, reg: none})
+					*at = m.base + uint32(len(m.cands))
+				}
+			}
+			if *at > m.base {
+				m.cands[*at-m.base-1].seen(x.reg)
 			}
 		}
 		for k := range edge.Args.Len() {
 			if r := a.copy.regOf(f.Ops[edge.Args.From+uint32(k)]); r != none {
-				m.cands[firstParam+k].seen(r)
+				m.cands[k].seen(r)
 			}
 		}
 	}
-	for k := range m.cands[:firstParam] {
-		m.at[m.cands[k].value] = 0
-	}
-	n := firstParam
-	for k := firstParam; k < len(m.cands); k++ {
+	m.base += uint32(len(m.cands)) + 1
+	n := 0
+	for k := range m.cands {
 		if m.cands[k].when.live() {
 			m.cands[n] = m.cands[k]
 			n++
@@ -241,23 +241,15 @@ func (x *candidate) seen(r uint8) {
 // choose leaves a register to each candidate that gets one.
 func (a *Allocator) choose(b, ways uint32) {
 	m := &a.merge
-	// The best first: on every way in a register, then needed soonest. Only those that are in a register somewhere, or are parameters, count.
-	n := 0
-	for k := range m.cands {
-		if x := m.cands[k]; x.from > 0 || x.row != noRow {
-			m.cands[k] = m.cands[n]
-			m.cands[n] = x
-			n++
-		}
-	}
-	slices.SortFunc(m.cands[:n], func(x, y candidate) int { return x.order(&y, ways) })
+	// The best first: on every way in a register, then needed soonest.
+	slices.SortFunc(m.cands, func(x, y candidate) int { return x.order(&y, ways) })
 	var taken, room [flow.NumClasses]uint64
 	var left [flow.NumClasses]int
 	for c := range left {
 		left[c] = a.regs.N[c] - a.tested(b, flow.Class(c))
 		room[c] = a.regs.All(flow.Class(c))
 	}
-	for k := range m.cands[:n] {
+	for k := range m.cands {
 		x := &m.cands[k]
 		keep := left[x.class] > 0 && (2*x.from > ways || x.row != noRow && x.from > 0)
 		if a.loops.Heads[b] && x.row == noRow && x.when.time() >= loopExit {
@@ -281,14 +273,11 @@ func (a *Allocator) choose(b, ways uint32) {
 			x.from = pending
 		}
 	}
-	for k := range m.cands[:n] {
+	for k := range m.cands {
 		if x := &m.cands[k]; x.from == pending {
 			x.reg = a.pick(x.class, room[x.class]&^taken[x.class], x.when, none)
 			taken[x.class] |= 1 << x.reg
 		}
-	}
-	for k := n; k < len(m.cands); k++ {
-		m.cands[k].reg = none
 	}
 }
 

@@ -39,8 +39,8 @@ func (w *ahead) packed(calls int32) when {
 	return w.next
 }
 
-// nextUses fills next for every operand, into for every value live into a block. Blocks in loops are walked
-// twice: the first time what the back edge brings is not known.
+// nextUses fills next for every operand, into for every value live into a block, in one walk against the order. Where a back edge leads is not
+// known yet: what it brings counts as live and not wanted. A second walk that knows better was tried, and saves no moves.
 func (a *Allocator) nextUses() {
 	f := a.f
 	a.next = arena.Resized(a.next, len(f.Ops))
@@ -59,18 +59,12 @@ func (a *Allocator) nextUses() {
 	}
 	order := a.loops.Order
 	for k := len(order) - 1; k >= 0; k-- {
-		a.lookBack(order[k], a.loops.Depth[order[k]] == 0)
-	}
-	for k := len(order) - 1; k >= 0; k-- {
-		if a.loops.Depth[order[k]] > 0 {
-			a.lookBack(order[k], true)
-		}
+		a.lookBack(order[k])
 	}
 }
 
-// lookBack walks one block from its end to its head. Unless it is the last walk over the block, only what the blocks before need to
-// know is noted.
-func (a *Allocator) lookBack(b uint32, last bool) {
+// lookBack walks one block from its end to its head.
+func (a *Allocator) lookBack(b uint32) {
 	f := a.f
 	blk := &f.Blocks[b]
 	first, end := blk.Insts.From, blk.Insts.To
@@ -107,10 +101,8 @@ func (a *Allocator) lookBack(b uint32, last bool) {
 			calls++
 		}
 		uses := f.Of(in.Uses)
-		if last {
-			for k, v := range uses {
-				a.next[in.Uses.From+uint32(k)] = a.work[v].packed(calls)
-			}
+		for k, v := range uses {
+			a.next[in.Uses.From+uint32(k)] = a.work[v].packed(calls)
 		}
 		wanted := in.Kind == flow.Op || in.Kind == flow.Branch
 		for _, v := range uses {
