@@ -13,8 +13,8 @@ import (
 
 var goFile = regexp.MustCompile(`[a-z0-9_/]*[a-z0-9_*]+\.go\b`)
 
-// The files that ARCHITECTURE.md names exist, in the folder that is written before them or in one that their paragraph has named; and those
-// that the doc.go of a package names exist in the package, or where their folder says.
+// The files that ARCHITECTURE.md names exist, in the folder that is written before them or in one that their paragraph has named, and
+// what is said to be in one is there; those that the doc.go of a package names exist in the package, or where their folder says.
 func TestMapNamesFilesThatExist(t *testing.T) {
 	exists := func(pattern string) bool {
 		found, err := filepath.Glob(filepath.Join("..", pattern))
@@ -40,6 +40,13 @@ func TestMapNamesFilesThatExist(t *testing.T) {
 				t.Errorf("ARCHITECTURE.md:%d: there is no %s", n+1, file)
 			}
 		}
+	}
+	for _, m := range regexp.MustCompile("`(\\w+)` (?:in|of) `([a-z/_]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
+		code, err := os.ReadFile(filepath.Join("..", m[2]))
+		if err != nil || !regexp.MustCompile(`\b`+m[1]+`\b`).Match(code) {
+			t.Errorf("ARCHITECTURE.md: %s is not in %s", m[1], m[2])
+		}
+		named++
 	}
 	if named < 20 {
 		t.Errorf("ARCHITECTURE.md names %d files", named)
