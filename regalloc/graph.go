@@ -230,5 +230,5 @@ func (g *Graph) Edges() int { return g.edges }
 // Bytes is the size of the storage, used or not.
 func (g *Graph) Bytes() int {
 	return g.adj.Bytes() + g.matrix.Bytes() + g.index.Bytes() + g.live.Bytes() + g.seen.Bytes() +
-		4*(cap(g.byEnd)+cap(g.counts)+cap(g.off)+cap(g.segOf)+cap(g.hits))
+		arena.SizeOf(g.byEnd) + arena.SizeOf(g.counts) + arena.SizeOf(g.off) + arena.SizeOf(g.segOf) + arena.SizeOf(g.hits)
 }

@@ -83,4 +83,4 @@ func (x *Index) Append(dst []uint32, lo, hi uint32) []uint32 {
 }
 
 // Bytes is the size of the storage, used or not, without the borrowed segments.
-func (x *Index) Bytes() int { return 4 * cap(x.latest) }
+func (x *Index) Bytes() int { return arena.SizeOf(x.latest) }

@@ -163,5 +163,5 @@ func (l *Lanes) put(n uint32, at int) {
 
 // Bytes is the size of the storage, used or not.
 func (l *Lanes) Bytes() int {
-	return 4*cap(l.At) + cap(l.width) + 8*(cap(l.mask)+cap(l.taken)+cap(l.busy)) + 16*cap(l.wide)
+	return arena.SizeOf(l.At) + arena.SizeOf(l.width) + arena.SizeOf(l.mask) + arena.SizeOf(l.taken) + arena.SizeOf(l.busy) + arena.SizeOf(l.wide)
 }

@@ -3,6 +3,8 @@ package regalloc
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/rosmar-compiler/rosmar/arena"
 )
 
 // monotone is a priority queue whose minimum never falls: what is pushed is not below what was popped last. It is a radix heap
@@ -83,7 +85,7 @@ func (q *monotone) refill() {
 
 func (q *monotone) bytes() (n int) {
 	for i := range q.buckets {
-		n += 16 * cap(q.buckets[i])
+		n += arena.SizeOf(q.buckets[i])
 	}
 	return n
 }

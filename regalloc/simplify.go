@@ -69,8 +69,8 @@ type Solver struct {
 	hot    []hot
 	safe   arena.Heap
 	unsafe monotone
-	rank   []uint32 // by node: place in descending order of Bytes
-	byRank []uint32
+	byRank []uint32 // nodes in descending order of Bytes
+	left   []uint32 // of SmallestLast: nodes of which most are not gone
 	degree []uint32 // of SmallestLast: neighbours left
 }
 
@@ -192,7 +192,7 @@ func (s *Solver) metric(i uint32) int64 {
 	return int64(math.Float64bits(float64(s.Nodes[i].Cost) / room))
 }
 
-// rankNodes numbers the unsafe nodes so that of equal metrics the larger comes first, then the earlier.
+// rankNodes sorts the unsafe nodes so that of equal metrics the larger comes first, then the earlier.
 func (s *Solver) rankNodes() {
 	s.byRank = s.byRank[:0]
 	for i := range s.hot {
@@ -201,14 +201,10 @@ func (s *Solver) rankNodes() {
 		}
 	}
 	sortByBytes(s.byRank, s.Nodes)
-	s.rank = arena.Resized(s.rank, len(s.hot))
-	for r, i := range s.byRank {
-		s.rank[i] = uint32(r)
-	}
 }
 
 // Bytes is the size of the storage, used or not.
 func (s *Solver) Bytes() int {
-	return s.Graph.Bytes() + 40*cap(s.Nodes) + 24*cap(s.hot) + 4*(cap(s.Order)+cap(s.rank)+cap(s.byRank)+cap(s.degree)) +
-		s.safe.Bytes() + s.unsafe.bytes()
+	return s.Graph.Bytes() + s.safe.Bytes() + s.unsafe.bytes() + arena.SizeOf(s.Nodes) + arena.SizeOf(s.hot) +
+		arena.SizeOf(s.Order) + arena.SizeOf(s.byRank) + arena.SizeOf(s.left) + arena.SizeOf(s.degree)
 }

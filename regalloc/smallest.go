@@ -16,9 +16,9 @@ func (s *Solver) SmallestLast() (degeneracy int) {
 	s.Order = arena.Resized(s.Order, n)[:0]
 	s.degree = arena.Resized(s.degree, n)
 	s.byRank = arena.Resized(s.byRank, n)
-	s.rank = arena.Resized(s.rank, n)
+	s.left = arena.Resized(s.left, n)
 	const gone = 1<<31 - 1 // bit 30 tells it from a degree, however often it is decremented
-	deg, stack, left, order := s.degree, s.byRank, s.rank, s.Order
+	deg, stack, left, order := s.degree, s.byRank, s.left, s.Order
 	for i := range deg {
 		deg[i] = uint32(len(s.Graph.Neighbours(uint32(i))))
 		left[i] = uint32(i)

@@ -227,7 +227,8 @@ func (l *Linear) Points() int { return len(l.Insts) }
 
 // Bytes is the size of the storage, used or not.
 func (l *Linear) Bytes() int {
-	return 16*(cap(l.acc)+cap(l.flat)) + 4*(cap(l.off)+cap(l.locs)+cap(l.Insts)+cap(l.loopOf)) + 20*cap(l.stack) + 32*cap(l.Loops)
+	return arena.SizeOf(l.Insts) + arena.SizeOf(l.off) + arena.SizeOf(l.acc) + arena.SizeOf(l.flat) + arena.SizeOf(l.locs) +
+		arena.SizeOf(l.Loops) + arena.SizeOf(l.loopOf) + l.axes.Bytes() + l.aliased.Bytes() + arena.SizeOf(l.stack)
 }
 
 // Faults are what is wrong with the definitions and uses of a function: locations that are read before anything writes

@@ -189,6 +189,5 @@ func (u *Unit) Loc(k uint32) ir.Loc { return u.First + ir.Loc(k*u.Stride) }
 
 // Bytes is the size of the storage, used or not.
 func (r *Ranges) Bytes() int {
-	return 28*(cap(r.Units)+cap(r.scratch)) + 4*(cap(r.unitOf)+cap(r.remap)+cap(r.carrier.cuts)) + 8*cap(r.carrier.words) +
-		120*cap(r.carrier.held) + 8*cap(r.carrier.syms)
+	return arena.SizeOf(r.Units) + arena.SizeOf(r.unitOf) + arena.SizeOf(r.scratch) + arena.SizeOf(r.remap) + r.carrier.bytes()
 }

@@ -239,6 +239,6 @@ func (ws *Workspace) webAt(r ir.Reg, at uint32, def bool) uint32 {
 }
 
 func (j *joins) bytes() int {
-	return 4*(cap(j.class)+cap(j.next)+cap(j.root)+cap(j.mark)+cap(j.around)+cap(j.ids)+cap(j.open)) + 8*cap(j.caps) +
-		24*cap(j.moves) + 12*cap(j.segs) + 40*cap(j.nodes)
+	return arena.SizeOf(j.class) + arena.SizeOf(j.next) + arena.SizeOf(j.root) + arena.SizeOf(j.caps) + arena.SizeOf(j.mark) + arena.SizeOf(j.around) +
+		arena.SizeOf(j.moves) + arena.SizeOf(j.ids) + arena.SizeOf(j.open) + arena.SizeOf(j.segs) + arena.SizeOf(j.nodes)
 }

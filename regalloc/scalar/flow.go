@@ -288,6 +288,6 @@ func (f *flow) weigh() {
 }
 
 func (f *flow) bytes() int {
-	return 4*(cap(f.insts)+cap(f.nodeOf)+cap(f.blockAt)+cap(f.predOff)+cap(f.preds)+cap(f.calls)+cap(f.breaks)) + 16*cap(f.nodes) + 8*cap(f.weight) +
-		12*cap(f.branches) + 40*cap(f.stack)
+	return arena.SizeOf(f.insts) + arena.SizeOf(f.nodes) + arena.SizeOf(f.weight) + arena.SizeOf(f.nodeOf) + arena.SizeOf(f.blockAt) + arena.SizeOf(f.predOff) +
+		arena.SizeOf(f.preds) + arena.SizeOf(f.calls) + arena.SizeOf(f.branches) + arena.SizeOf(f.breaks) + arena.SizeOf(f.stack)
 }

@@ -316,6 +316,6 @@ func (l *lives) checkCalls(m *ir.Module, f *flow) error {
 }
 
 func (l *lives) bytes() int {
-	return 32*cap(l.webs) + 12*(cap(l.segs)+cap(l.raw)) + 8*(cap(l.in)+cap(l.written)+cap(l.news)) +
-		4*(cap(l.touched)+cap(l.work)+cap(l.entries)+cap(l.counts))
+	return arena.SizeOf(l.webs) + arena.SizeOf(l.segs) + arena.SizeOf(l.in) + arena.SizeOf(l.written) + arena.SizeOf(l.news) +
+		arena.SizeOf(l.touched) + arena.SizeOf(l.work) + arena.SizeOf(l.entries) + arena.SizeOf(l.raw) + arena.SizeOf(l.counts)
 }

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Rows have the sizes that comments and Report say.
+// What there is one of an instruction, an operand or a value stays small.
 func TestRowSizes(t *testing.T) {
 	for _, r := range []struct {
 		name       string

@@ -289,6 +289,8 @@ func (ws *Workspace) Report(r *arena.Report) {
 	r.Add("scalar.flow", len(ws.flow.insts), ws.flow.bytes())
 	r.Add("scalar.uses", len(ws.uses.occs), ws.uses.bytes())
 	r.Add("scalar.lives", len(ws.lives.webs), ws.lives.bytes())
-	r.Add("scalar.solver", len(ws.solver.Nodes), ws.solver.Bytes()+ws.lanes.Bytes()+ws.joins.bytes()+
-		12*cap(ws.segs)+4*(cap(ws.nodeWeb)+cap(ws.webNode)+cap(ws.laneOf)+cap(ws.homeOf))+20*cap(ws.homes))
+	r.Add("scalar.solver", len(ws.solver.Nodes), ws.solver.Bytes()+ws.lanes.Bytes()+ws.joins.bytes()+arena.SizeOf(ws.segs)+
+		arena.SizeOf(ws.nodeWeb)+arena.SizeOf(ws.webNode)+arena.SizeOf(ws.laneOf)+arena.SizeOf(ws.homeOf)+
+		arena.SizeOf(ws.result.Unplaced)+arena.SizeOf(ws.result.Stuck))
+	r.Add("scalar.spill", len(ws.homes), arena.SizeOf(ws.homes)+ws.spill.bytes()+ws.edits.Bytes())
 }

@@ -181,5 +181,6 @@ func (u *uses) sort(nregs int) {
 }
 
 func (u *uses) bytes() int {
-	return 16*(cap(u.occs)+cap(u.flat)) + 4*(cap(u.off)+cap(u.regs)+cap(u.exprs)+cap(u.seen)) + cap(u.engine) + 12*cap(u.moves)
+	return arena.SizeOf(u.off) + arena.SizeOf(u.occs) + arena.SizeOf(u.engine) + arena.SizeOf(u.moves) +
+		arena.SizeOf(u.flat) + arena.SizeOf(u.regs) + arena.SizeOf(u.exprs) + arena.SizeOf(u.seen)
 }
