@@ -30,6 +30,7 @@ type Checker struct {
 	pool    []held
 	moves   []uint32 // by instruction: its first move
 	now     [][]flow.Value
+	wrote   []uint32 // by place: 1 + the last row that the proof saw written to it
 	out     []held
 	queue   arena.Queue
 	waiting []bool
@@ -141,11 +142,14 @@ func (c *Checker) exists(p flow.Place, class flow.Class) error {
 // apart reports two values that are written to one place at once.
 func (c *Checker) apart(s flow.Span) error {
 	for i := s.From; i < s.To; i++ {
-		for j := s.From; j < i; j++ {
-			if p := c.place(i); c.ans.Place[i] != flow.NoPlace && p == c.place(j) && c.ans.Place[j] != flow.NoPlace {
-				return fmt.Errorf("values %d and %d are both written to %s", c.f.Ops[j], c.f.Ops[i], c.ans.Place[i])
-			}
+		if c.ans.Place[i] == flow.NoPlace {
+			continue
 		}
+		w := &c.wrote[c.place(i)]
+		if *w > s.From && *w <= i {
+			return fmt.Errorf("values %d and %d are both written to %s", c.f.Ops[*w-1], c.f.Ops[i], c.ans.Place[i])
+		}
+		*w = i + 1
 	}
 	return nil
 }
@@ -169,6 +173,7 @@ func (c *Checker) start() {
 	c.param = arena.Resized(c.param, c.f.Values())
 	clear(c.param)
 	c.first = arena.Zeroed(c.first, c.f.Values())
+	c.wrote = arena.Zeroed(c.wrote, firstSlot+c.ans.Slots)
 	c.pool = c.pool[:0]
 	for len(c.now) < firstSlot+c.ans.Slots {
 		c.now = append(c.now, nil)

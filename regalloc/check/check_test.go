@@ -240,6 +240,7 @@ func TestRefusesShapes(t *testing.T) {
 		"in a register": func(a *flow.Answer) { a.Place[f.Insts[1].Uses.To] = flow.Slot(0) },
 		"of 1":          func(a *flow.Answer) { a.Slots = 1 },
 		"after one":     func(a *flow.Answer) { a.Moves[0].At = 1000 },
+		"both written":  func(a *flow.Answer) { d := f.Insts[0].Defs(); a.Place[d.From+1] = a.Place[d.From] },
 	} {
 		a := everywhere(f)
 		broken(a)
