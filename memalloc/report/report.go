@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -103,7 +104,11 @@ func Write(out io.Writer, m *ir.Module, f ir.Func, alloc *memalloc.Workspace, op
 		}
 		fmt.Fprintf(w.out, "function %s, while %s is live: points %d to %d\n", name, opt.Tensor, w.from, w.to-1)
 	} else {
-		fmt.Fprintf(w.out, "function %s: %d points\n", name, alloc.Linear().Points())
+		loops := ""
+		if slices.ContainsFunc(alloc.Linear().Insts, func(i ir.Inst) bool { return m.Insts.At(i).Op.Is(ir.FlagRegion) }) {
+			loops = ", a loop with all its turns is one"
+		}
+		fmt.Fprintf(w.out, "function %s: %d points%s\n", name, alloc.Linear().Points(), loops)
 	}
 	views, spaces := opt.Views, opt.Spaces
 	if views == 0 {
