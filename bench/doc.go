@@ -2,12 +2,15 @@
 // and profile, and what each metric means.
 //
 //	Compile     from ir.Module to package bytes, the zoo                  compile_test.go
-//	Growth      what twice the layers cost                            growth_test.go
+//	Growth      what twice the layers cost                                growth_test.go
 //	Tile, Read  what stands before the plane: lowering, readers           front_test.go
 //	Pass        single passes on a real module: legality, allocators per
-//	            location, edges, schedule, queues, semaphores             pass_test.go
+//	            location and under pressure, edges, schedule, queues,
+//	            semaphores                                                pass_test.go
 //	Wire        bundles and descriptors, spelled and read back            wire_test.go
 //	Kernel, Interp, Sim, Machine, Race   what proves the numbers          prove_test.go
+//
+// helpers_test.go makes modules and meters the processor.
 //
 // # Invariants
 //

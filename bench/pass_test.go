@@ -139,13 +139,15 @@ func BenchmarkSpill(b *testing.B) {
 					var cpu cpuMeter
 					var sb, psum memalloc.Metrics
 					n, bytes := 0, int64(0)
+					first, _ := until(b, c.model, "coloring_allocator_psum")
+					_, _, err := a.run(&first.module, &w, memalloc.Options{SBBytes: size})
+					must(b, err)
 					for b.Loop() {
 						b.StopTimer()
 						from, insts := until(b, c.model, "coloring_allocator_psum")
 						n = insts
 						b.StartTimer()
 						cpu.begin()
-						var err error
 						sb, psum, err = a.run(&from.module, &w, memalloc.Options{SBBytes: size})
 						must(b, err)
 						cpu.end()

@@ -3,7 +3,7 @@
 // PSUM comes first: it is the smallest and accumulation pins it. SB comes next, DRAM last, because the spills of the one
 // before need room in the one after. Each allocator is one call on one function:
 //
-//	Reserve(m, f)                the runtime's strip of SBUF, as a placed location
+//	Reserve(m, f, opt)           the runtime's strip of SBUF, as a placed location   reserve.go
 //	PSUM(m, f, ws, opt)          banks                                               psum.go, shrink.go, spill_psum.go
 //	SB(m, f, ws, opt)            rectangles: partition band × bytes                  sb.go, rects.go, select.go, align.go, pins.go, webs.go,
 //	                                                                                 partners.go, spill_sb.go and what it calls, remat.go
@@ -26,6 +26,7 @@
 //	best fit                package bestfit, behind the interface Manager of linear.go
 //	overflow messages       live.go, oom.go
 //	the proof of a commit   check.go
+//	tables, live ranges     workspace.go; the bits of a strip of memory, bits.go
 //
 // PSUM and SB are regalloc's coloring with a geometry each. A round numbers the units, colors them, and either commits or
 // inserts spill code and starts over. LinearScan knows neither graph nor rounds: it places in package bestfit, or in whatever

@@ -1,6 +1,7 @@
 package memalloc
 
 import (
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ssa"
 )
@@ -60,10 +61,8 @@ func (ws *Workspace) planSB(m *ir.Module) {
 	c.find(ws, s)
 	c.choose(s, ws.lin.Points())
 	// Units with a cut keep it, the others are whole again.
-	sp.split = sp.split[:0]
-	for range n {
-		sp.split = append(sp.split, false)
-	}
+	sp.split = arena.Resized(sp.split, n)
+	clear(sp.split)
 	for k := range c.gaps {
 		if c.picked[k] {
 			sp.split[s.tenants[s.stops[c.gaps[k].stop].tenant].unit] = true

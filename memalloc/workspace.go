@@ -9,7 +9,7 @@ import (
 )
 
 // Workspace is the storage of one worker's allocators. The zero value is ready; a second call of the same size on it allocates
-// nothing unless it spills. Not for concurrent use.
+// nothing; what spilling adds to the module is the module's. Not for concurrent use.
 type Workspace struct {
 	lin    ssa.Linear
 	ranges ssa.Ranges

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -71,7 +72,7 @@ func (w *sweeper) disjoint(p *Problem, offsets []int64) error {
 	}
 	all := w.all
 	slices.SortFunc(all, func(x, y stretch) int {
-		if c := cmpInt64(x.a, y.a); c != 0 {
+		if c := cmp.Compare(x.a, y.a); c != 0 {
 			return c
 		}
 		return int(x.row) - int(y.row)
@@ -82,12 +83,12 @@ func (w *sweeper) disjoint(p *Problem, offsets []int64) error {
 		w.deaths = append(w.deaths, int32(i))
 	}
 	slices.SortFunc(w.births, func(x, y int32) int {
-		if c := cmpInt64(all[x].start, all[y].start); c != 0 {
+		if c := cmp.Compare(all[x].start, all[y].start); c != 0 {
 			return c
 		}
 		return int(x) - int(y)
 	})
-	slices.SortFunc(w.deaths, func(x, y int32) int { return cmpInt64(all[x].end, all[y].end) })
+	slices.SortFunc(w.deaths, func(x, y int32) int { return cmp.Compare(all[x].end, all[y].end) })
 	w.live.reset(len(all))
 	gone := 0
 	for _, b := range w.births {

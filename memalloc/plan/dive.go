@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -241,7 +242,7 @@ func (x *obstacleIndex) build(obs []obstacle) {
 
 // first is the index of the lowest obstacle with a >= floor that shares a section with [lo, hi), or -1.
 func (x *obstacleIndex) first(floor int64, lo, hi int32) int {
-	from, _ := slices.BinarySearchFunc(x.obs, floor, func(o obstacle, t int64) int { return cmpInt64(o.a, t) })
+	from, _ := slices.BinarySearchFunc(x.obs, floor, func(o obstacle, t int64) int { return cmp.Compare(o.a, t) })
 	if from == len(x.obs) {
 		return -1
 	}

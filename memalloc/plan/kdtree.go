@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -116,12 +117,7 @@ func (t *kdTree) split(ps []kdPoint, k int, byHi bool) {
 	}
 	for rounds := 2 * bits.Len(uint(len(ps))); len(ps) > 1 && k > 0 && k < len(ps); rounds-- {
 		if rounds == 0 {
-			slices.SortFunc(ps, func(a, b kdPoint) int {
-				if key(&a) < key(&b) {
-					return -1
-				}
-				return 1
-			})
+			slices.SortFunc(ps, func(a, b kdPoint) int { return cmp.Compare(key(&a), key(&b)) })
 			return
 		}
 		a, b, c := key(&ps[0]), key(&ps[len(ps)/2]), key(&ps[len(ps)-1])

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -157,7 +158,7 @@ func (m *model) settle(p *Problem) {
 	m.first = append(m.first, uint32(len(m.parts)))
 	m.bound = max(m.bound, m.fixedTop)
 	slices.SortFunc(m.obs, func(x, y obstacle) int {
-		if c := cmpInt64(x.a, y.a); c != 0 {
+		if c := cmp.Compare(x.a, y.a); c != 0 {
 			return c
 		}
 		return int(x.lo) - int(y.lo)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -83,7 +84,7 @@ func (d *partDiver) first(m *model, rank []uint32, maxWork int64) (peak int64, o
 		if d.work += int64(len(d.taken) * bits.Len(uint(len(d.taken)))); d.work > until {
 			return 0, false
 		}
-		slices.SortFunc(d.taken, func(x, y reach) int { return cmpInt64(x.above, y.above) })
+		slices.SortFunc(d.taken, func(x, y reach) int { return cmp.Compare(x.above, y.above) })
 		x := int64(0)
 		for _, r := range d.taken {
 			if r.above < x && x < r.below {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -99,7 +100,7 @@ func (p *Problem) SetGaps(i int, gaps ...Gap) {
 	p.Gaps[i] = arena.Span{Off: uint32(len(p.GapPool)), Len: uint32(len(gaps))}
 	p.GapPool = append(p.GapPool, gaps...)
 	own := p.gaps(i)
-	slices.SortStableFunc(own, func(a, b Gap) int { return cmpInt64(a.Lower, b.Lower) })
+	slices.SortStableFunc(own, func(a, b Gap) int { return cmp.Compare(a.Lower, b.Lower) })
 }
 
 func (p *Problem) gaps(i int) []Gap {
@@ -192,14 +193,4 @@ func (p *Problem) fault(i int) rowFault {
 		last = g.Upper
 	}
 	return rowFault{}
-}
-
-func cmpInt64(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

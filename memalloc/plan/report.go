@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -45,7 +46,7 @@ func FindPeak(p *Problem, offsets []int64) PeakReport {
 			events = append(events, event{g.Lower, -gone, 0}, event{g.Upper, gone, 0})
 		}
 	}
-	slices.SortFunc(events, func(a, b event) int { return cmpInt64(a.at, b.at) })
+	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	load, tops, most := int64(0), 0, int64(-1)
 	for i, e := range events {
 		load += e.load
@@ -62,7 +63,7 @@ func FindPeak(p *Problem, offsets []int64) PeakReport {
 			r.Buffers = append(r.Buffers, uint32(i))
 		}
 	}
-	slices.SortStableFunc(r.Buffers, func(a, b uint32) int { return cmpInt64(offsets[a], offsets[b]) })
+	slices.SortStableFunc(r.Buffers, func(a, b uint32) int { return cmp.Compare(offsets[a], offsets[b]) })
 	return r
 }
 
@@ -116,7 +117,7 @@ func WriteText(w io.Writer, p *Problem, r Result, capacity int64) error {
 		return bw.Flush()
 	}
 	fmt.Fprintf(bw, ", at moment %d with %d live:\n", at.Moment, at.Load)
-	slices.SortStableFunc(at.Buffers, func(a, b uint32) int { return cmpInt64(p.Size[b], p.Size[a]) })
+	slices.SortStableFunc(at.Buffers, func(a, b uint32) int { return cmp.Compare(p.Size[b], p.Size[a]) })
 	t := tabwriter.NewWriter(bw, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "  size\toffset\tlower\tupper\tbuffer\n")
 	for _, u := range at.Buffers[:min(listed, len(at.Buffers))] {

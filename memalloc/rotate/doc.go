@@ -4,6 +4,7 @@
 //	PSUM(m, f, ws, alloc, opt)   banks                   psum.go
 //	SB(m, f, ws, alloc, opt)     bytes within a band     sb.go
 //	DRAM(m, f, ws, alloc, …)     pages of a window       dram.go
+//	Workspace, and what stays                            units.go
 //
 // The colouring allocators look for the lowest or highest free place, so tiles that follow each other get the same bytes: the
 // load of the next tile then waits for the last reader of the one before, and nothing overlaps. Rotation visits the tiles in
