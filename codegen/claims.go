@@ -101,7 +101,7 @@ func (w *Worker) checkPlaced(f ir.Func, flags ir.FuncFlag) error {
 				l := m.Locs.At(at)
 				kind := m.Sets.At(l.Set).Kind
 				say := map[target.Space]ir.FuncFlag{target.SpacePSUM: ir.FuncPsumPlaced, target.SpaceSB: ir.FuncSBPlaced, target.SpaceDRAM: ir.FuncDRAMPlaced}[l.Space]
-				if l.Space == target.SpaceDRAM && kind != ir.KindInternal && kind != ir.KindInternalInterface {
+				if l.Space == target.SpaceDRAM && !kind.IsInternal() {
 					continue
 				}
 				if flags&say != 0 && l.Flags&ir.LocAllocated == 0 {

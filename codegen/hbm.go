@@ -65,7 +65,7 @@ func (w *Worker) measureHBM() (h HBM) {
 			continue
 		}
 		n := r.Bytes * int64(max(1, r.Parts))
-		if kind := m.Sets.At(r.Set).Kind; kind != ir.KindInternal && kind != ir.KindInternalInterface {
+		if !m.Sets.At(r.Set).Kind.IsInternal() {
 			h.Runtime += n
 		} else if r.Flags&ir.LocAllocated != 0 {
 			h.Allocated = max(h.Allocated, r.Addr+n)

@@ -60,7 +60,7 @@ var dramGivers = [ir.NumAddrSpaces]string{"coloring_allocator_dram", "coloring_a
 func (w *Worker) unplacedDRAM(f ir.Func) (space ir.AddrSpace, found bool) {
 	for _, s := range w.m.SetsOf(f) {
 		r := w.m.Sets.At(s)
-		if r.Count == 0 || w.m.Locs.At(r.First).Space != target.SpaceDRAM || r.Kind != ir.KindInternal && r.Kind != ir.KindInternalInterface {
+		if r.Count == 0 || w.m.Locs.At(r.First).Space != target.SpaceDRAM || !r.Kind.IsInternal() {
 			continue
 		}
 		for k := range r.Count {

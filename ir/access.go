@@ -185,7 +185,7 @@ func (m *Module) Footprint(a *APRow) Footprint {
 		if allocated {
 			lo = l.Addr
 		}
-		if k := m.Sets.At(l.Set).Kind; k != KindInternal && k != KindInternalInterface {
+		if !m.Sets.At(l.Set).Kind.IsInternal() {
 			f.Region = a.Loc
 		}
 	}

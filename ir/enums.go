@@ -31,6 +31,9 @@ func (k TensorKind) IsInput() bool { return k <= KindInput }
 // IsOutput reports kinds whose data leaves the function.
 func (k TensorKind) IsOutput() bool { return k >= KindExternalOutput && k <= KindOutput }
 
+// IsInternal reports kinds that the compiler finds a place for: in DRAM they share one variable, where others have their own.
+func (k TensorKind) IsInternal() bool { return k == KindInternal || k == KindInternalInterface }
+
 // TensorClass is the buffer family of a logical tensor.
 type TensorClass uint8
 

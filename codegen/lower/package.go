@@ -204,7 +204,7 @@ func (t *Tail) variable(p *neff.Package, s ir.Set, r *ir.SetRow, first ir.Loc, n
 	v := neff.Var{Name: name, ID: uint32(len(p.Def.Vars)), Size: bytes(first)}
 	list := &p.Tensors.Inputs
 	switch {
-	case r.Kind == ir.KindInternal || r.Kind == ir.KindInternalInterface:
+	case r.Kind.IsInternal():
 		for l := first; l < first+ir.Loc(n); l++ {
 			if lr := m.Locs.At(l); lr.Flags&ir.LocAllocated != 0 {
 				*scratch = max(*scratch, lr.Addr+bytes(l))

@@ -106,8 +106,7 @@ func bool2int(b bool) int {
 
 // internal reports DRAM locations that live in the arena of the allocator.
 func internal(m *ir.Module, r *ir.LocRow) bool {
-	k := m.Sets.At(r.Set).Kind
-	return r.Space == target.SpaceDRAM && (k == ir.KindInternal || k == ir.KindInternalInterface)
+	return r.Space == target.SpaceDRAM && m.Sets.At(r.Set).Kind.IsInternal()
 }
 
 // home is the store of a location and the byte there of (partition 0 of the location, byte 0).

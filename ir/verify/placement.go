@@ -24,8 +24,7 @@ type fixedLoc struct {
 
 // arenaDRAM reports a DRAM tensor that lies among those of the allocators, and has no variable of its own.
 func arenaDRAM(m *ir.Module, r *ir.LocRow) bool {
-	k := m.Sets.At(r.Set).Kind
-	return r.Space == target.SpaceDRAM && (k == ir.KindInternal || k == ir.KindInternalInterface)
+	return r.Space == target.SpaceDRAM && m.Sets.At(r.Set).Kind.IsInternal()
 }
 
 // Remember notes every pinned, user-allocated or reserved placement of m, and the end of all that is placed in DRAM.

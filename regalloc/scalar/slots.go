@@ -133,8 +133,7 @@ func (ws *Workspace) gap(m *ir.Module, bytes int64) (addr int64, ok bool) {
 // dramEnd is the first page behind everything in the arena of Internal tensors.
 func dramEnd(m *ir.Module) (end int64) {
 	for _, l := range m.Locs.All() {
-		k := m.Sets.At(l.Set).Kind
-		if l.Space == target.SpaceDRAM && l.Flags&ir.LocAllocated != 0 && (k == ir.KindInternal || k == ir.KindInternalInterface) {
+		if l.Space == target.SpaceDRAM && l.Flags&ir.LocAllocated != 0 && m.Sets.At(l.Set).Kind.IsInternal() {
 			end = max(end, l.Addr+l.Bytes*int64(l.Parts))
 		}
 	}
