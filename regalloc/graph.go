@@ -101,8 +101,7 @@ func (g *Graph) orderEnds() {
 	for i := range g.segs {
 		last = max(last, g.segs[i].End)
 	}
-	g.counts = arena.Resized(g.counts, int(last)+2)
-	clear(g.counts)
+	g.counts = arena.Zeroed(g.counts, int(last)+2)
 	for i := range g.segs {
 		g.counts[g.segs[i].End+1]++
 	}
@@ -133,8 +132,7 @@ func (g *Graph) countPairs() int {
 
 // groupSegs lists the segments of each node in order of time.
 func (g *Graph) groupSegs() {
-	g.off = arena.Resized(g.off, g.n+2)
-	clear(g.off)
+	g.off = arena.Zeroed(g.off, g.n+2)
 	for i := range g.segs {
 		g.off[g.segs[i].Node+2]++
 	}

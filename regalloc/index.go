@@ -27,8 +27,7 @@ func (x *Index) Build(segs []Seg) {
 	for x.leaves < groups {
 		x.leaves *= 2
 	}
-	x.latest = arena.Resized(x.latest, 2*x.leaves)
-	clear(x.latest)
+	x.latest = arena.Zeroed(x.latest, 2*x.leaves)
 	for i := range segs {
 		leaf := &x.latest[x.leaves+i/leafSegs]
 		*leaf = max(*leaf, segs[i].End)

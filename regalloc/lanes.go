@@ -36,17 +36,14 @@ func (l *Lanes) Reset(n, lanes int) {
 	}
 	words := 1
 	if lanes <= 64 {
-		l.mask = arena.Resized(l.mask, n)
-		clear(l.mask)
+		l.mask = arena.Zeroed(l.mask, n)
 	} else {
 		l.rows = (lanes + 127) / 128
 		words = 2 * l.rows
-		l.wide = arena.Resized(l.wide, n*l.rows)
-		clear(l.wide)
+		l.wide = arena.Zeroed(l.wide, n*l.rows)
 	}
 	l.busy = arena.Resized(l.busy, words)
-	l.taken = arena.Resized(l.taken, words)
-	clear(l.taken)
+	l.taken = arena.Zeroed(l.taken, words)
 	for k := lanes; k < 64*words; k++ {
 		l.Forbid(k)
 	}

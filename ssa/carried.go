@@ -135,8 +135,7 @@ func (c *carrier) draw(m *ir.Module, loc ir.Loc, acc []Access) bool {
 	slices.Sort(c.cuts)
 	c.cuts = slices.Compact(c.cuts)
 	c.lo, c.width = all.Lo, int((all.Hi-all.Lo+63)/64)
-	c.words = arena.Resized(c.words, (len(c.cuts)-1)*c.width)
-	clear(c.words)
+	c.words = arena.Zeroed(c.words, (len(c.cuts)-1)*c.width)
 	for i := range c.held {
 		c.mark(&c.held[i])
 	}

@@ -180,8 +180,7 @@ func (l *Linear) operand(m *ir.Module, i ir.Inst, at Point, arg uint32, fl Acces
 
 // sort deals the accesses out to their locations; each list stays in program order.
 func (l *Linear) sort(nlocs int) {
-	l.off = arena.Resized(l.off, nlocs+2)
-	clear(l.off)
+	l.off = arena.Zeroed(l.off, nlocs+2)
 	for _, loc := range l.locs {
 		l.off[loc+2]++
 	}

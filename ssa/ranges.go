@@ -60,8 +60,7 @@ type Ranges struct {
 // Build numbers the units of space among the sets of the function that lin was built from. keep may refuse a set; nil keeps all.
 func (r *Ranges) Build(m *ir.Module, lin *Linear, space target.Space, by Grouping, keep func(*ir.SetRow) bool) {
 	nl := m.Locs.Len()
-	r.unitOf = arena.Resized(r.unitOf, nl)
-	clear(r.unitOf)
+	r.unitOf = arena.Zeroed(r.unitOf, nl)
 	r.Units = r.Units[:0]
 	r.scratch = r.scratch[:0]
 	end := Point(max(1, lin.Points()))
@@ -97,8 +96,7 @@ func (r *Ranges) Build(m *ir.Module, lin *Linear, space target.Space, by Groupin
 		}
 	}
 	// The order of first definition is the order in which the accesses come; what has none, or is live from the start, goes first.
-	r.remap = arena.Resized(r.remap, len(r.scratch))
-	clear(r.remap)
+	r.remap = arena.Zeroed(r.remap, len(r.scratch))
 	for i := range r.scratch {
 		if u := &r.scratch[i]; u.Start == 0 {
 			r.Units = append(r.Units, *u)

@@ -23,8 +23,7 @@ func (s *Sim) limit() int {
 func (s *Sim) blocks(m *ir.Module, f ir.Func) error {
 	limit := s.limit()
 	list := m.BlocksOf(f)
-	s.place = arena.Resized(s.place, m.Blocks.Len())
-	clear(s.place)
+	s.place = arena.Zeroed(s.place, m.Blocks.Len())
 	for k, b := range list {
 		s.place[b] = uint32(k + 1)
 	}

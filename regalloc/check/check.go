@@ -166,12 +166,9 @@ func number(p flow.Place, class flow.Class) uint32 {
 // start forgets the function before and puts the entry into the queue.
 func (c *Checker) start() {
 	n := len(c.f.Blocks)
-	c.entry = arena.Resized(c.entry, n)
-	clear(c.entry)
-	c.waiting = arena.Resized(c.waiting, n)
-	clear(c.waiting)
-	c.param = arena.Resized(c.param, c.f.Values())
-	clear(c.param)
+	c.entry = arena.Zeroed(c.entry, n)
+	c.waiting = arena.Zeroed(c.waiting, n)
+	c.param = arena.Zeroed(c.param, c.f.Values())
 	c.first = arena.Zeroed(c.first, c.f.Values())
 	c.wrote = arena.Zeroed(c.wrote, firstSlot+c.ans.Slots)
 	c.pool = c.pool[:0]

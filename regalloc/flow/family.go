@@ -37,8 +37,7 @@ func (s *Families) Build(f *Func, o *Loops, d *Doms, l *Live, r *Ranges) {
 	n := f.Values()
 	s.f, s.d, s.l, s.r = f, d, l, r
 	s.up, s.key, s.anc = arena.Resized(s.up, n), arena.Resized(s.key, n), arena.Resized(s.anc, n)
-	s.list = arena.Resized(s.list, n)
-	clear(s.list)
+	s.list = arena.Zeroed(s.list, n)
 	s.pool = s.pool[:0]
 	for v := range s.up {
 		s.up[v], s.anc[v], s.key[v] = uint32(v), noValue, 0

@@ -73,8 +73,7 @@ func (ws *Workspace) coalesce(m *ir.Module, e target.Engine, lanes int) {
 	j.next = arena.Resized(j.next, n)
 	j.root = arena.Resized(j.root, n)
 	j.caps = arena.Resized(j.caps, n)
-	j.mark = arena.Resized(j.mark, n)
-	clear(j.mark)
+	j.mark = arena.Zeroed(j.mark, n)
 	j.turn = 0
 	for i := range n {
 		w := &ws.lives.webs[ws.nodeWeb[i]]
@@ -182,8 +181,7 @@ func (ws *Workspace) join(a, b, dst uint32) bool {
 func (ws *Workspace) renumber(lanes int) {
 	j, s := &ws.joins, &ws.solver
 	n := len(s.Nodes)
-	j.ids = arena.Resized(j.ids, n)
-	clear(j.ids)
+	j.ids = arena.Zeroed(j.ids, n)
 	j.segs, j.nodes, j.open = j.segs[:0], j.nodes[:0], j.open[:0]
 	for _, g := range ws.segs {
 		c := j.find(g.Node)

@@ -230,8 +230,7 @@ func (f *flow) resolve(m *ir.Module, fn ir.Func) error {
 
 // link lists the predecessors.
 func (f *flow) link() {
-	f.predOff = arena.Resized(f.predOff, len(f.nodes)+2)
-	clear(f.predOff)
+	f.predOff = arena.Zeroed(f.predOff, len(f.nodes)+2)
 	edges := 0
 	for i := range f.nodes {
 		for _, s := range f.nodes[i].succ {
@@ -261,8 +260,7 @@ func (f *flow) predsOf(n uint32) []uint32 { return f.preds[f.predOff[n]:f.predOf
 // weigh guesses how often nodes run: an edge that goes back makes a loop of what stands between its ends, once for each target.
 // Exact for the layouts that compilers make; a guess for a tangle, which makes code slower and never wrong.
 func (f *flow) weigh() {
-	f.weight = arena.Resized(f.weight, len(f.nodes)+1)
-	clear(f.weight)
+	f.weight = arena.Zeroed(f.weight, len(f.nodes)+1)
 	for to := range f.nodes {
 		last, back := uint32(0), false
 		for _, from := range f.predsOf(uint32(to)) {

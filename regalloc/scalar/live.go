@@ -46,8 +46,7 @@ func (l *lives) build(m *ir.Module, f *flow, u *uses, temps uint32) error {
 	l.webs, l.raw = l.webs[:0], l.raw[:0]
 	n := len(f.nodes)
 	for _, s := range []*[]uint64{&l.in, &l.written, &l.news} {
-		*s = arena.Resized(*s, n)
-		clear(*s)
+		*s = arena.Zeroed(*s, n)
 	}
 	batch := l.batch[:0]
 	for r := uint32(1); int(r) < m.Regs.Len(); r++ {
@@ -282,8 +281,7 @@ func (l *lives) liveOut(f *flow, n uint32) (out uint64) {
 
 // sort puts the segments in order of start, by counting.
 func (l *lives) sort(f *flow) {
-	l.counts = arena.Resized(l.counts, 2*len(f.insts)+2)
-	clear(l.counts)
+	l.counts = arena.Zeroed(l.counts, 2*len(f.insts)+2)
 	for i := range l.raw {
 		l.counts[l.raw[i].Start+1]++
 	}

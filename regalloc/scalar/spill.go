@@ -108,8 +108,7 @@ func (ws *Workspace) spillHomes(m *ir.Module) error {
 // findGone drops the moves within one home.
 func (ws *Workspace) findGone(m *ir.Module) {
 	sp := &ws.spill
-	sp.gone = arena.Resized(sp.gone, len(ws.flow.insts))
-	clear(sp.gone)
+	sp.gone = arena.Zeroed(sp.gone, len(ws.flow.insts))
 	for _, mv := range ws.uses.moves {
 		src, dst := ws.webAt(mv.src, mv.at, false), ws.webAt(mv.dst, mv.at, true)
 		if ws.homeOf[src] != 0 && ws.homeOf[src] == ws.homeOf[dst] && ws.mayDrop(m, ws.flow.insts[mv.at]) {
@@ -133,8 +132,7 @@ func (ws *Workspace) awaited(m *ir.Module, i ir.Inst) bool {
 		return false
 	}
 	if len(sp.depOn) != m.Insts.Len() {
-		sp.depOn = arena.Resized(sp.depOn, m.Insts.Len())
-		clear(sp.depOn)
+		sp.depOn = arena.Zeroed(sp.depOn, m.Insts.Len())
 		for _, o := range ws.flow.insts {
 			for _, d := range m.DepsOf(o) {
 				sp.depOn[d.Inst] = true

@@ -164,8 +164,7 @@ func (u *uses) claim(m *ir.Module, r ir.Reg, i ir.Inst, e target.Engine) error {
 
 // sort deals the operands out to their registers.
 func (u *uses) sort(nregs int) {
-	u.off = arena.Resized(u.off, nregs+2)
-	clear(u.off)
+	u.off = arena.Zeroed(u.off, nregs+2)
 	for _, r := range u.regs {
 		u.off[r+2]++
 	}
