@@ -151,7 +151,7 @@ func dramFloor(m *ir.Module, f ir.Func, space ir.AddrSpace, window int64) (floor
 			at := r.First + ir.Loc(k)
 			l := m.Locs.At(at)
 			if l.Bytes < 0 || l.Parts > 0 && l.Bytes > (1<<62)/int64(l.Parts) {
-				return 0, 0, 0, target.Errorf(target.Limit, "DRAM overflow: %s of %d × %d bytes; its size is beyond 64 bits", m.LocName(at), l.Parts, l.Bytes)
+				return 0, 0, 0, target.Errorf(target.Limit, "DRAM overflow: %s of %d × %d bytes; its size is beyond 64 bits; cut it into smaller tensors", m.LocName(at), l.Parts, l.Bytes)
 			}
 			switch {
 			case hasAddress(l):

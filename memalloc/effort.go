@@ -17,8 +17,8 @@ const (
 	DMADefault DMALevel = iota
 	// DMAOff gives each access of a value that is spilled a reload of its own.
 	DMAOff
-	// DMAAggressive shares reloads over longer stretches where DMADefault goes by nearness, and counts what loads from weights and
-	// inputs cost to bring again as often as they are used, so that a value with few uses goes first.
+	// DMAAggressive shares reloads over longer stretches where DMADefault goes by nearness. Over flattened loops it also counts what
+	// loads from weights and inputs cost to bring again as often as they are used, so that a value with few uses goes first.
 	DMAAggressive
 )
 

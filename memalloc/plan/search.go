@@ -96,7 +96,6 @@ const (
 type frame struct {
 	sec      int32
 	next, to int32
-	from     int32
 	mark     int32 // length of the trail before any answer
 	parent   int32 // where to go when no answer is left, or -1
 	a, b     int32 // the stretch of sections that is being solved
@@ -517,7 +516,7 @@ func (s *search) open(x, a, b, parent, pending int32) {
 			s.cands[k] = u
 		}
 	}
-	s.frames = append(s.frames, frame{sec: x, from: int32(from), next: int32(from), to: int32(len(s.cands)), mark: int32(len(s.trail)),
+	s.frames = append(s.frames, frame{sec: x, next: int32(from), to: int32(len(s.cands)), mark: int32(len(s.trail)),
 		parent: parent, a: a, b: b, pending: pending, sides: int32(len(s.sides))})
 }
 
