@@ -38,6 +38,10 @@ func growthCases() []growthCase {
 		{"sb-victim", longUse, sb(Options{StripBytes: 8, SBBytes: 10000}), true},
 		{"psum", psumChain, psum(Options{}), false},
 		{"psum-spill", psumChain, psum(Options{PsumBanks: 4}), true},
+		{"lsa-psum", openChain, func(p *program, ws *Workspace) (Metrics, error) {
+			mt, _, err := LinearScan(&p.m, p.f, ws, Options{PsumBanks: 2})
+			return mt, err
+		}, true},
 	}
 }
 
@@ -97,6 +101,31 @@ func psumChain(t testing.TB, n int) *program {
 	}
 	b.Close()
 	return p
+}
+
+// openChain is a program of n PSUM locations, two of which are live at a time beside one whose accumulation group is open then.
+func openChain(t testing.TB, n int) *program {
+	s := newSheet(t, 30)
+	x, y, sum := s.sb("x", 128, 64), s.sb("y", 128, 64), s.psum("sum", 64)
+	s.set(x)
+	var before value
+	for k := range n {
+		s.matmul(x, sum, ir.GroupStart)
+		v := s.psum(fmt.Sprintf("v%d", k), 64)
+		s.matmul(x, v, ir.GroupStart|ir.GroupStop)
+		if k > 0 {
+			s.act(before, y)
+		}
+		if k > 0 && k < 20 {
+			s.save(y, 0, 64)
+		}
+		before = v
+		s.matmul(x, sum, ir.GroupAccumulate|ir.GroupStop)
+		s.act(sum, y)
+	}
+	s.save(y, 0, 64)
+	s.b.Close()
+	return &s.program
 }
 
 // held is the heap in use.

@@ -66,6 +66,8 @@ type scan struct {
 	mark    []ssa.Point // by unit: 1 + the scheduling unit that used it last
 	wait    []ssa.Point // by unit: 1 + the point before which it cannot be spilled; 0 not known, never never
 	slot    []uint32    // by unit: 1 + its row in spilled
+	turns   []turns     // by unit of PSUM
+	stretch []stretch   // from START to STOP of the groups of the units that were asked for
 	spilled []spilledUnit
 
 	name, other []byte
@@ -89,8 +91,8 @@ const (
 // bytes is the size of the storage, used or not.
 func (sc *scan) bytes() int {
 	return arena.SizeOf(sc.pieces) + arena.SizeOf(sc.boxes) + arena.SizeOf(sc.spilled) + arena.SizeOf(sc.active) + arena.SizeOf(sc.needs) +
-		arena.SizeOf(sc.due) + arena.SizeOf(sc.mark) + arena.SizeOf(sc.wait) + arena.SizeOf(sc.slot) + arena.SizeOf(sc.name) + arena.SizeOf(sc.other) +
-		sc.mine.Bytes()
+		arena.SizeOf(sc.due) + arena.SizeOf(sc.mark) + arena.SizeOf(sc.wait) + arena.SizeOf(sc.slot) + arena.SizeOf(sc.turns) +
+		arena.SizeOf(sc.stretch) + arena.SizeOf(sc.name) + arena.SizeOf(sc.other) + sc.mine.Bytes()
 }
 
 // LinearScan places PSUM and then SB, each by one walk over the function in program order. At every instruction (or scheduling unit)
@@ -183,6 +185,11 @@ func (ws *Workspace) beginScan(rows int, size uint32) {
 	clear(sc.mark)
 	clear(sc.wait)
 	clear(sc.slot)
+	sc.turns, sc.stretch = sc.turns[:0], sc.stretch[:0]
+	if sc.psum {
+		sc.turns = arena.Resized(sc.turns, n)
+		clear(sc.turns)
+	}
 	sc.evictions = 0
 }
 

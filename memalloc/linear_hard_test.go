@@ -290,3 +290,21 @@ func TestLinearScanReloadsRows(t *testing.T) {
 		}
 	}
 }
+
+// A unit whose group is open each time that banks are short keeps its bank, and the others go.
+func TestLinearScanOpenGroups(t *testing.T) {
+	p := openChain(t, 50)
+	want, err := execute(&p.m, p.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	psum, _ := scanAll(t, p, new(Workspace), Options{PsumBanks: 2})
+	got, err := execute(&p.m, p.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, want, got)
+	if psum.Spilled != 49 {
+		t.Errorf("%d spilled, want all but the last", psum.Spilled)
+	}
+}

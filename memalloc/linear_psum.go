@@ -47,21 +47,39 @@ func (q *piece) banks(span, block int) {
 	q.least = uint32(b)
 }
 
+// turns is what the scan has seen of the accumulation groups of a unit: one that waits is asked about again and again.
+type turns struct {
+	known    bool
+	next, to uint32    // in scan.stretch: the groups that are still to start, in order of start
+	end      ssa.Point // where the last of those before has stopped
+}
+
+// stretch is the points of one accumulation group.
+type stretch struct{ from, end ssa.Point }
+
 // openUntil is 1 + the point from which a unit may leave its banks: never, or when the accumulation groups that are open across h
 // have stopped.
 func (ws *Workspace) openUntil(m *ir.Module, unit uint32, h ssa.Point) ssa.Point {
-	sp, u := &ws.spill, &ws.ranges.Units[unit]
-	acc := ws.lin.Of(u.First)
-	if psumStays(m, u, true) || !sp.groupsOf(m, acc) {
-		return never
-	}
-	wait := ssa.Point(0)
-	for k := range sp.groups {
-		if g := &sp.groups[k]; acc[g.first].At < h && acc[g.last].At >= h {
-			wait = max(wait, acc[g.last].At+1)
+	sc, sp, u := &ws.scan, &ws.spill, &ws.ranges.Units[unit]
+	t := &sc.turns[unit]
+	if !t.known {
+		acc := ws.lin.Of(u.First)
+		if psumStays(m, u, true) || !sp.groupsOf(m, acc) {
+			return never
 		}
+		t.known, t.next = true, uint32(len(sc.stretch))
+		for _, g := range sp.groups {
+			sc.stretch = append(sc.stretch, stretch{acc[g.first].At, acc[g.last].At + 1})
+		}
+		t.to = uint32(len(sc.stretch))
 	}
-	return wait + 1
+	for ; t.next < t.to && sc.stretch[t.next].from < h; t.next++ {
+		t.end = max(t.end, sc.stretch[t.next].end)
+	}
+	if t.end > h {
+		return t.end + 1
+	}
+	return 1
 }
 
 // queueGroups queues banks for each accumulation group of an evicted unit that starts at or after h. What the others hold has been

@@ -485,7 +485,7 @@ func (sp *spiller) chip(fp *ir.Footprint, d target.Dtype, b box, l ir.Loc) ir.Ar
 	esz := int64(d.Size())
 	row := ir.APRow{Loc: l, Dtype: d, Start: uint8(fp.P0 - b.p0), Parts: uint16(fp.P1 - fp.P0), Off: (fp.Lo - b.lo) / esz}
 	row.Pairs[0] = ir.Pair{Step: int32((b.hi - b.lo) / esz), Num: uint32(row.Parts)}
-	walk(fp, esz, row.Pairs[1:])
+	axesOf(fp, esz, row.Pairs[1:])
 	return ir.Arg{Kind: ir.ArgAP, Dtype: d, Ref: uint32(sp.m.APs.Add(row))}
 }
 
@@ -493,13 +493,13 @@ func (sp *spiller) memory(fp *ir.Footprint, d target.Dtype, h *home) ir.Arg {
 	esz := int64(d.Size())
 	row := ir.APRow{Loc: h.loc, Dtype: d, Off: (int64(fp.P0+h.part)*h.row + fp.Lo + h.lo) / esz}
 	row.Pairs[0] = ir.Pair{Step: int32(h.row / esz), Num: uint32(fp.P1 - fp.P0)}
-	walk(fp, esz, row.Pairs[1:])
+	axesOf(fp, esz, row.Pairs[1:])
 	return ir.Arg{Kind: ir.ArgAP, Dtype: d, Ref: uint32(sp.m.APs.Add(row))}
 }
 
-// walk writes the axes of a footprint within a partition, outermost first: at most four, since a pattern on chip has no more
+// axesOf writes the axes of a footprint within a partition, outermost first: at most four, since a pattern on chip has no more
 // and runs of several elements took at least one of them.
-func walk(fp *ir.Footprint, esz int64, pairs []ir.Pair) {
+func axesOf(fp *ir.Footprint, esz int64, pairs []ir.Pair) {
 	k := 0
 	for i := int(fp.N) - 1; i >= 0; i-- {
 		pairs[k] = ir.Pair{Step: int32(fp.Step[i] / esz), Num: uint32(fp.Num[i])}

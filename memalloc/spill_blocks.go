@@ -138,7 +138,7 @@ func (ws *Workspace) visitIndexed(m *ir.Module, s ir.Set, a *ssa.Access, to ir.S
 	at.AP.Dtype = d
 	at.AP.Off += fp.Lo / esz
 	at.AP.Pairs[0] = ir.Pair{Step: int32(row / esz), Num: uint32(pattern.Parts)}
-	walk(&fp, esz, at.AP.Pairs[1:])
+	axesOf(&fp, esz, at.AP.Pairs[1:])
 	memory := ir.Arg{Kind: ir.ArgSym, Dtype: d, Ref: uint32(m.Syms.Add(at))}
 	ws.spill.visitOnce(s, a, pattern, fp, boxOf(&fp), d, memory)
 }
