@@ -226,7 +226,7 @@ func TestSteadyStateSpilling(t *testing.T) {
 // and to time.
 func TestGrowthBytes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("places 100,000 locations five times")
+		t.Skip("places 100,000 locations in each of its cases")
 	}
 	for _, c := range growthCases() {
 		var per [2]float64
