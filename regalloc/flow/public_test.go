@@ -1,7 +1,9 @@
 package flow_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
@@ -85,5 +87,40 @@ func BenchmarkLive(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(flowtest.Insts(fs)), "ns/inst")
 		})
+	}
+}
+
+// TestLiveInAnyOrder gives blocks numbers against the order of control, so that the equations would take as many rounds as there are
+// blocks, and values so many that there are no bits for them.
+func TestLiveInAnyOrder(t *testing.T) {
+	for _, values := range []int{3, 2000} {
+		const blocks = 40
+		var w strings.Builder
+		fmt.Fprintf(&w, "f back %d %d %s\nb 0\na ", blocks, values, strings.Repeat("i", values))
+		for v := range values {
+			if v > 0 {
+				w.WriteByte(',')
+			}
+			fmt.Fprint(&w, v)
+		}
+		fmt.Fprintf(&w, " <\nj  >%d:\n", blocks-1)
+		for b := 1; b < blocks; b++ {
+			fmt.Fprintf(&w, "b %d\n", b)
+			if b == 1 {
+				for v := range values {
+					fmt.Fprintf(&w, "c  <%d\n", v)
+				}
+				w.WriteString("r \n")
+			} else {
+				fmt.Fprintf(&w, "j  >%d:\n", b-1)
+			}
+		}
+		f := flowtest.Parse(t, w.String())
+		var l flow.Live
+		l.Build(f)
+		checkLive(t, f, &l)
+		if n := len(l.In(blocks - 1)); n != values {
+			t.Errorf("%d of %d values are live into the first block reached", n, values)
+		}
 	}
 }
