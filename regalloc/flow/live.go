@@ -14,7 +14,6 @@ type Live struct {
 	useAt []uint32 // blocks at whose end or in whose middle the value is used
 	seen  []uint32 // by value: 1 + the last block that was found to use it; then by block: 1 + the last value found live into it
 	pairs []pair
-	stack []uint32
 }
 
 type pair struct {
@@ -27,43 +26,46 @@ func (l *Live) Build(f *Func) {
 	l.locate(f)
 	n := len(f.Blocks)
 	l.seen = arena.Zeroed(l.seen, n)
-	l.pairs = l.pairs[:0]
 	l.off = arena.Zeroed(l.off, n+2)
+	seen, pairs, at := l.seen, l.pairs[:0], 0
 	for v := range f.Class {
-		home := l.home[v]
-		for _, b := range l.useAt[l.first[v]:l.first[v+1]] {
-			l.reach(b, home, Value(v))
-			for len(l.stack) > 0 {
-				b := l.stack[len(l.stack)-1]
-				l.stack = l.stack[:len(l.stack)-1]
-				p := f.Blocks[b].Preds
-				for _, e := range f.Preds[p.From:p.To] {
-					l.reach(f.Edges[e].From, home, Value(v))
+		uses := l.useAt[l.first[v]:l.first[v+1]]
+		if len(uses) == 0 {
+			continue
+		}
+		home, mark := l.home[v], uint32(v)+1
+		for _, b := range uses {
+			if b != home && seen[b] != mark {
+				seen[b] = mark
+				pairs = append(pairs, pair{b, Value(v)})
+			}
+		}
+		// Live into a block is live at the end of those before it, and into them unless they define it.
+		for ; at < len(pairs); at++ {
+			p := f.Blocks[pairs[at].block].Preds
+			for _, e := range f.Preds[p.From:p.To] {
+				if b := f.Edges[e].From; b != home && seen[b] != mark {
+					seen[b] = mark
+					pairs = append(pairs, pair{b, Value(v)})
 				}
 			}
 		}
 	}
-	for i := 2; i < len(l.off); i++ {
-		l.off[i] += l.off[i-1]
+	l.pairs = pairs
+	off := l.off
+	for _, p := range pairs {
+		off[p.block+2]++
 	}
-	l.vals = arena.Resized(l.vals, len(l.pairs))
-	for _, p := range l.pairs {
-		o := &l.off[p.block+1]
+	for i := 2; i < len(off); i++ {
+		off[i] += off[i-1]
+	}
+	l.vals = arena.Resized(l.vals, len(pairs))
+	for _, p := range pairs {
+		o := &off[p.block+1]
 		l.vals[*o] = p.value
 		*o++
 	}
-	l.off = l.off[:n+1]
-}
-
-// reach notes that v is live somewhere in b, thus into b unless b defines it.
-func (l *Live) reach(b, home uint32, v Value) {
-	if b == home || l.seen[b] == v+1 {
-		return
-	}
-	l.seen[b] = v + 1
-	l.pairs = append(l.pairs, pair{b, v})
-	l.off[b+2]++
-	l.stack = append(l.stack, b)
+	l.off = off[:n+1]
 }
 
 // locate finds the block of each definition and lists the other blocks that use each value, most of them once.
@@ -76,16 +78,17 @@ func (l *Live) locate(f *Func) {
 	l.pairs = l.pairs[:0]
 	l.first = arena.Zeroed(l.first, n+2)
 	l.seen = arena.Zeroed(l.seen, n)
+	home := l.home
 	for b := range f.Blocks {
 		blk := &f.Blocks[b]
 		for _, v := range f.Of(blk.Params) {
-			l.home[v] = uint32(b)
+			home[v] = uint32(b)
 		}
 		for i := blk.Insts.From; i < blk.Insts.To; i++ {
 			in := &f.Insts[i]
 			l.uses(f.Of(in.Uses), uint32(b))
 			for _, v := range f.Ops[in.Uses.To:in.To] {
-				l.home[v] = uint32(b)
+				home[v] = uint32(b)
 			}
 		}
 		for e := blk.Succs.From; e < blk.Succs.To; e++ {

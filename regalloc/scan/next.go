@@ -32,12 +32,8 @@ type ahead struct {
 	mark int32 // calls counted when it became live in this block, -1 when one comes before its last use in a block further on
 }
 
-func (w *ahead) packed(calls int32) when {
-	if w.next != never && calls > w.mark {
-		return w.next | crosses
-	}
-	return w.next
-}
+// packed is when the value is needed, after that many calls of the block. The sign of the difference is the bit of calls.
+func (w *ahead) packed(calls int32) when { return w.next | when(w.mark-calls)&crosses }
 
 // nextUses fills next for every operand, into for every value live into a block, in one walk against the order. Where a back edge leads is not
 // known yet: what it brings counts as live and not wanted. A second walk that knows better was tried, and saves no moves.
@@ -65,7 +61,8 @@ func (a *Allocator) nextUses() {
 
 // lookBack walks one block from its end to its head.
 func (a *Allocator) lookBack(b uint32) {
-	f := a.f
+	f, work, next := a.f, a.work, a.next
+	ops := f.Ops
 	blk := &f.Blocks[b]
 	first, end := blk.Insts.From, blk.Insts.To
 	for e := blk.Succs.From; e < blk.Succs.To; e++ {
@@ -77,36 +74,35 @@ func (a *Allocator) lookBack(b uint32) {
 		}
 		into := a.into[a.live.Row(to):]
 		for k, v := range a.live.In(to) {
-			a.need(v, away, into[k])
+			work[v].need(away, into[k])
 		}
 		params := f.Blocks[to].Params
 		start := when(f.Blocks[to].Insts.From)
 		for k, v := range f.Of(edge.Args) {
-			w := a.next[params.From+uint32(k)]
+			w := next[params.From+uint32(k)]
 			if w.time() < stays {
 				w -= start // from the head of its block; the bit of calls stays
 			}
-			a.need(v, away, w)
+			work[v].need(away, w)
 		}
 	}
 	calls := int32(0)
 	for i := int(end) - 1; i >= int(first); i-- {
 		in := &f.Insts[i]
 		for row := in.Uses.To; row < in.To; row++ {
-			w := &a.work[f.Ops[row]]
-			a.next[row] = w.packed(calls)
+			w := &work[ops[row]]
+			next[row] = w.packed(calls)
 			w.next = never
 		}
 		if in.Kind == flow.Call {
 			calls++
 		}
-		uses := f.Of(in.Uses)
-		for k, v := range uses {
-			a.next[in.Uses.From+uint32(k)] = a.work[v].packed(calls)
+		for row := in.Uses.From; row < in.Uses.To; row++ {
+			next[row] = work[ops[row]].packed(calls)
 		}
 		wanted := in.Kind == flow.Op || in.Kind == flow.Branch
-		for _, v := range uses {
-			w := &a.work[v]
+		for row := in.Uses.From; row < in.Uses.To; row++ {
+			w := &work[ops[row]]
 			if w.next == never {
 				*w = ahead{stays, calls}
 			}
@@ -116,13 +112,13 @@ func (a *Allocator) lookBack(b uint32) {
 		}
 	}
 	for row := blk.Params.From; row < blk.Params.To; row++ {
-		w := &a.work[f.Ops[row]]
-		a.next[row] = w.packed(calls)
+		w := &work[ops[row]]
+		next[row] = w.packed(calls)
 		w.next = never
 	}
 	into := a.into[a.live.Row(b):]
 	for k, v := range a.live.In(b) {
-		w := &a.work[v]
+		w := &work[v]
 		t := w.packed(calls)
 		if t.time() < stays {
 			t -= when(first)
@@ -132,8 +128,8 @@ func (a *Allocator) lookBack(b uint32) {
 	}
 }
 
-// need makes v live at the end of a block, for what is w away from the point away.
-func (a *Allocator) need(v flow.Value, away, w when) {
+// need makes a value live at the end of a block, for what is w away from the point away.
+func (d *ahead) need(away, w when) {
 	t := w.time()
 	if t == never {
 		return
@@ -141,7 +137,6 @@ func (a *Allocator) need(v flow.Value, away, w when) {
 	if t != stays {
 		t = sum(away, uint32(t))
 	}
-	d := &a.work[v]
 	if d.next == never {
 		*d = ahead{next: t}
 	} else {
