@@ -16,15 +16,7 @@ func scanAll(t interface{ Fatal(...any) }, p *program, ws *Workspace, opt Option
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := DRAM(&p.m, p.f, ws, opt); err != nil {
-		t.Fatal(err)
-	}
-	if err := overlaps(&p.m, p.f); err != nil {
-		t.Fatal(err)
-	}
-	if err := bounds(&p.m, p.f, opt.Raw(p.m.Gen), opt.Strip(p.m.Gen), opt.Banks(p.m.Gen)); err != nil {
-		t.Fatal(err)
-	}
+	placeRest(t, p, ws, opt)
 	if err := verify.Placement(&p.m, p.f, target.SpacePSUM, target.SpaceSB, target.SpaceDRAM); err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +57,7 @@ func TestLinearScanRandomPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := DRAM(&p.m, p.f, &ws, opt); err != nil {
-			t.Fatal(err)
-		}
-		if err := overlaps(&p.m, p.f); err != nil {
-			t.Fatal(err)
-		}
-		if err := bounds(&p.m, p.f, opt.SBBytes, 64, opt.PsumBanks); err != nil {
-			t.Fatal(err)
-		}
+		placeRest(t, p, &ws, opt)
 		after, err := execute(&p.m, p.f)
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,13 @@ func placeAll(t interface{ Fatal(...any) }, p *program, ws *Workspace, opt Optio
 	if sb, err = SB(&p.m, p.f, ws, opt); err != nil {
 		t.Fatal(err)
 	}
-	if dram, err = DRAM(&p.m, p.f, ws, opt); err != nil {
+	return psum, sb, placeRest(t, p, ws, opt)
+}
+
+// placeRest places DRAM after PSUM and SB, and checks where everything lies.
+func placeRest(t interface{ Fatal(...any) }, p *program, ws *Workspace, opt Options) Metrics {
+	dram, err := DRAM(&p.m, p.f, ws, opt)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := overlaps(&p.m, p.f); err != nil {
@@ -46,7 +52,7 @@ func placeAll(t interface{ Fatal(...any) }, p *program, ws *Workspace, opt Optio
 	if err := bounds(&p.m, p.f, opt.Raw(p.m.Gen), opt.Strip(p.m.Gen), opt.Banks(p.m.Gen)); err != nil {
 		t.Fatal(err)
 	}
-	return psum, sb, dram
+	return dram
 }
 
 // The published cells of the neighbour weights.

@@ -59,15 +59,7 @@ func TestRandomProgramsSpill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := DRAM(&p.m, p.f, &ws, opt); err != nil {
-			t.Fatal(err)
-		}
-		if err := overlaps(&p.m, p.f); err != nil {
-			t.Fatal(err)
-		}
-		if err := bounds(&p.m, p.f, opt.SBBytes, 64, opt.PsumBanks); err != nil {
-			t.Fatal(err)
-		}
+		placeRest(t, p, &ws, opt)
 		after, err := execute(&p.m, p.f)
 		if err != nil {
 			t.Fatal(err)

@@ -58,6 +58,11 @@ type Counts struct{ Stores, Loads, Copies int }
 // Total is the number of moves.
 func (c Counts) Total() int { return c.Stores + c.Loads + c.Copies }
 
+// Add takes in the moves of another answer.
+func (c *Counts) Add(o Counts) {
+	c.Stores, c.Loads, c.Copies = c.Stores+o.Stores, c.Loads+o.Loads, c.Copies+o.Copies
+}
+
 // Count adds up the moves.
 func (a *Answer) Count() (c Counts) {
 	for i := range a.Moves {

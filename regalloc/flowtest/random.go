@@ -34,6 +34,23 @@ func Random(rng *rand.Rand, s Shape) (*flow.Func, string) {
 	return &f, text
 }
 
+// Try is a random function of any shape with a register file for it: the least that holds its instructions, a few registers more, or
+// the largest.
+func Try(seed uint64) (f *flow.Func, text string, regs flow.File) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	s := Shape{Blocks: 1 + rng.IntN(30), Insts: rng.IntN(16), Operands: 1 + rng.IntN(3), Calls: rng.IntN(40), Floats: rng.IntN(60),
+		Params: rng.IntN(6), Far: rng.IntN(100), Results: rng.IntN(8), Lost: rng.IntN(2) * rng.IntN(30)}
+	f, text = Random(rng, s)
+	for k := range regs.N {
+		regs.N[k] = s.Operands + rng.IntN(2)*rng.IntN(12)
+		if rng.IntN(20) == 0 {
+			regs.N[k] = flow.MaxRegs
+		}
+		regs.Saved[k] = rng.IntN(2) * rng.IntN(regs.N[k]+1)
+	}
+	return f, text, regs
+}
+
 type gen struct {
 	rng   *rand.Rand
 	s     Shape

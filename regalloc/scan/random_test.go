@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/regalloc/check"
@@ -9,20 +8,15 @@ import (
 	"github.com/rosmar-compiler/rosmar/regalloc/flowtest"
 )
 
-// tryRandom allocates one random function for one random file and proves the answer.
+// tryRandom allocates one random function and proves the answer.
 func tryRandom(t *testing.T, a *Allocator, ans *flow.Answer, c *check.Checker, seed uint64) {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	k := 3 + rng.IntN(14)
-	regs := flow.File{N: [2]int{k, 3 + rng.IntN(14)}, Saved: [2]int{rng.IntN(k + 1), 0}}
-	f, text := flowtest.Random(rng, flowtest.Shape{
-		Blocks: 1 + rng.IntN(20), Insts: rng.IntN(12), Operands: 3, Calls: rng.IntN(30), Floats: rng.IntN(60), Params: rng.IntN(5), Far: rng.IntN(100),
-	})
+	f, text, regs := flowtest.Try(seed)
 	if err := a.Run(f, regs, ans); err != nil {
-		t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		t.Fatalf("seed %d: %+v: %v\n%s", seed, regs, err, text)
 	}
 	if err := c.Answer(f, regs, ans); err != nil {
-		t.Fatalf("seed %d: %v\n%s%v", seed, err, text, ans.Moves)
+		t.Fatalf("seed %d: %+v: %v\n%s%v", seed, regs, err, text, ans.Moves)
 	}
 }
 

@@ -27,8 +27,7 @@ func TestPublicFunctions(t *testing.T) {
 			if err := c.Answer(f, flowtest.Machine(p.K), &ans); err != nil {
 				t.Fatal(err)
 			}
-			m := ans.Count()
-			n.Stores, n.Loads, n.Copies = n.Stores+m.Stores, n.Loads+m.Loads, n.Copies+m.Copies
+			n.Add(ans.Count())
 		}
 		t.Logf("%s, %d registers: %d moves, %.3f of the backtracking allocator's, %+v", p.Name, p.K, n.Total(), float64(n.Total())/float64(p.Ion.Total()), n)
 		if 3*n.Total() >= p.Fastalloc {

@@ -10,24 +10,12 @@ import (
 	"github.com/rosmar-compiler/rosmar/regalloc/flowtest"
 )
 
-// tryRandom allocates one random function for the least file that holds its instructions, a few registers more or the largest, and proves the
-// answer.
+// tryRandom allocates one random function and proves the answer.
 func tryRandom(t *testing.T, a *Allocator, ans *flow.Answer, c *check.Checker, seed uint64) {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	s := flowtest.Shape{Blocks: 1 + rng.IntN(30), Insts: rng.IntN(16), Operands: 1 + rng.IntN(3), Calls: rng.IntN(40), Floats: rng.IntN(60),
-		Params: rng.IntN(6), Far: rng.IntN(100), Results: rng.IntN(8), Lost: rng.IntN(2) * rng.IntN(30)}
-	f, text := flowtest.Random(rng, s)
-	var regs flow.File
-	for k := range regs.N {
-		regs.N[k] = s.Operands + rng.IntN(2)*rng.IntN(12)
-		if rng.IntN(20) == 0 {
-			regs.N[k] = flow.MaxRegs
-		}
-		regs.Saved[k] = rng.IntN(2) * rng.IntN(regs.N[k]+1)
-	}
+	f, text, regs := flowtest.Try(seed)
 	if err := a.Run(f, regs, ans); err != nil {
-		t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		t.Fatalf("seed %d: %+v: %v\n%s", seed, regs, err, text)
 	}
 	if err := c.Answer(f, regs, ans); err != nil {
 		t.Fatalf("seed %d: %+v: %v\n%s%v", seed, regs, err, text, ans.Moves)

@@ -26,10 +26,7 @@ func TestPublicFunctions(t *testing.T) {
 			if err := c.Answer(f, flowtest.Machine(ref.K), &ans); err != nil {
 				t.Fatalf("%s, %d registers: %v", ref.Name, ref.K, err)
 			}
-			n := ans.Count()
-			sum.Stores += n.Stores
-			sum.Loads += n.Loads
-			sum.Copies += n.Copies
+			sum.Add(ans.Count())
 			slots += ans.Slots
 		}
 		t.Logf("%s, %d registers: %d moves, %.3f of the backtracking allocator's, %+v, %d slots", ref.Name, ref.K, sum.Total(),
