@@ -73,7 +73,7 @@ func (w *Worker) unplacedDRAM(f ir.Func) (space ir.AddrSpace, found bool) {
 }
 
 // giver is the pass that would make a flag of f true: of DRAM that of the first address space with a tensor that has no address, of
-// the others also linear scan.
+// the others also those that place both memories at once.
 func (w *Worker) giver(f ir.Func, flag ir.FuncFlag, pass string) string {
 	switch flag {
 	case ir.FuncDRAMPlaced:
@@ -81,7 +81,7 @@ func (w *Worker) giver(f ir.Func, flag ir.FuncFlag, pass string) string {
 			return dramGivers[space]
 		}
 	case ir.FuncPsumPlaced, ir.FuncSBPlaced:
-		return pass + " or linear_scan_allocator"
+		return pass + " or linear_scan_allocator or coloring_allocator_with_loop"
 	}
 	return pass
 }
