@@ -311,10 +311,22 @@ func (q *gen) desc(f *field) Desc {
 	if rest > 1 {
 		axes = append(axes, rest)
 	}
+	dt := target.Float32
+	if f.dt != noMember {
+		dt = target.Dtype(get8(&q.in, f.dt))
+	}
+	psum := f.flags&fPSUM != 0
+	if f.flags&(fPSUM|fSBUF) == 0 && (f.flags&fWrite == 0 || dt == target.Int32 || dt == target.Float32) {
+		psum = rapid.Bool().Draw(q.t, f.name+" psum")
+	}
+	gap := 2
+	if psum && int(total*inner)*dt.Size()<<len(axes) > 4*2048 { // the walk starts in one of the first four banks of eight
+		gap = 1
+	}
 	var d Desc
 	step := int32(1)
 	for _, a := range axes {
-		s := step * int32(q.n(1, 2, "gap"))
+		s := step * int32(q.n(1, gap, "gap"))
 		if rapid.IntRange(0, 7).Draw(q.t, "broadcast") == 0 {
 			s = 0
 		} else {
@@ -325,14 +337,6 @@ func (q *gen) desc(f *field) Desc {
 	}
 	if d.N == 0 {
 		d.N, d.Step[0], d.Num[0] = 1, 1, 1
-	}
-	dt := target.Float32
-	if f.dt != noMember {
-		dt = target.Dtype(get8(&q.in, f.dt))
-	}
-	psum := f.flags&fPSUM != 0
-	if f.flags&(fPSUM|fSBUF) == 0 && (f.flags&fWrite == 0 || dt == target.Int32 || dt == target.Float32) {
-		psum = rapid.Bool().Draw(q.t, f.name+" psum")
 	}
 	start := q.start
 	if psum {
