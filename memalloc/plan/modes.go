@@ -75,7 +75,7 @@ func (pl *Planner) fast(atMost int64) {
 	pl.diver.prepare(m)
 	rng := splitmix(0)
 	for i := range maxFastDives {
-		if i >= fastDives && (pl.work()-start >= fastTotal || pl.over()) || i > 0 && pl.clock.stopped() {
+		if i >= fastDives && pl.work()-start >= fastTotal || i > 0 && pl.over() {
 			break
 		}
 		k := dives[0]
