@@ -119,11 +119,6 @@ func (g *Adjacency) Edges() int { return len(g.list) / 2 }
 // Reset drops the graph and keeps the storage.
 func (g *Adjacency) Reset() { g.deg, g.off, g.list, g.done = g.deg[:0], g.off[:0], g.list[:0], nil }
 
-// Bytes returns the size of the storage, used or not.
-func (g *Adjacency) Bytes() int {
-	return SizeOf(g.deg) + SizeOf(g.off) + SizeOf(g.list) + SizeOf(g.seen)
-}
-
 // Build makes the whole graph from a list of edges: both passes at once, for a caller that has the edges in memory. Edges that
 // stand together by their first node cost less than mixed ones, since that node's counter stays in a register.
 func (g *Adjacency) Build(n int, edges [][2]uint32) {

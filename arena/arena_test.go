@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -59,15 +60,15 @@ func TestBytes(t *testing.T) {
 		name       string
 		got, least int
 	}{
-		{"Table", tab.Bytes(), 1001 * 8},
-		{"Column", col.Bytes(), 1000 * 8},
-		{"Pool", pool.Bytes(), 1000 * 4},
-		{"Names", names.Bytes(), 1001*16 + 5000 + 2048*8},
-		{"SparseSet", set.Bytes(), 1000 * 8},
-		{"BitMatrix", m.Bytes(), MatrixBytes(1000)},
-		{"Adjacency", g.Bytes(), 1000*4 + 1001*4 + 2*4},
-		{"Heap", h.Bytes(), 1000 * 4},
-		{"Scratch", s.Bytes(), 1000 * 2},
+		{"Table", Held(&tab), 1001 * 8},
+		{"Column", Held(&col), 1000 * 8},
+		{"Pool", Held(&pool), 1000 * 4},
+		{"Names", Held(&names), 1001*16 + 5000 + 2048*8},
+		{"SparseSet", Held(&set), 1000 * 8},
+		{"BitMatrix", Held(&m), MatrixBytes(1000)},
+		{"Adjacency", Held(&g), 1000*4 + 1001*4 + 2*4},
+		{"Heap", Held(&h), 1000 * 4},
+		{"Scratch", Held(&s), 1000 * 2},
 	} {
 		if c.got < c.least || c.got > c.least*3/2 {
 			t.Errorf("%s reports %d bytes, want %d to %d", c.name, c.got, c.least, c.least*3/2)
@@ -81,7 +82,7 @@ func TestBytes(t *testing.T) {
 // TestZeroValues checks that everything may be asked of structures that were never written.
 func TestZeroValues(t *testing.T) {
 	var tab Table[rowID, row]
-	if tab.Len() != 1 || *tab.At(0) != (row{}) || tab.Rows() != nil || tab.Bytes() != 0 {
+	if tab.Len() != 1 || *tab.At(0) != (row{}) || tab.Rows() != nil || Held(&tab) != 0 {
 		t.Error("zero Table is not empty")
 	}
 	tab.Reset()
@@ -533,5 +534,33 @@ func TestAdjacencyUnique(t *testing.T) {
 		if g.Edges() != 3 {
 			t.Errorf("%d edges, want 3", g.Edges())
 		}
+	}
+}
+
+// TestAddFields checks what is counted: arrays of arrays, what lies beyond a length, no array twice, nothing behind pointers.
+func TestAddFields(t *testing.T) {
+	type inner struct{ list []uint32 }
+	other := make([]byte, 100)
+	x := struct {
+		Plain  []uint64
+		Nested [2][]inner
+		again  []byte
+		same   []byte
+		Far    *inner
+		Count  int
+	}{Plain: make([]uint64, 3, 4), again: other, same: other[:10], Far: &inner{make([]uint32, 9)}}
+	x.Nested[1] = append(make([]inner, 0, 2), inner{make([]uint32, 5)}, inner{make([]uint32, 7)})[:1]
+	var r Report
+	r.AddFields("x", &x)
+	r.AddFields("again", &x)
+	header := int(reflect.TypeFor[inner]().Size())
+	want := []Usage{{"x.again", 100, 100}, {"x.nested", 1, 2*header + 12*4}, {"x.plain", 3, 32}}
+	if got := r.Entries(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r.Reset()
+	r.AddFields("x", &x)
+	if got := r.Total(); got != 180+2*header || got != Held(&x) {
+		t.Errorf("%d bytes after a reset", got)
 	}
 }

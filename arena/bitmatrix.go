@@ -72,9 +72,6 @@ func (m *BitMatrix) Has(a, b uint32) bool {
 // Len returns the number of nodes.
 func (m *BitMatrix) Len() int { return m.nodes }
 
-// Bytes returns the size of the storage, used or not.
-func (m *BitMatrix) Bytes() int { return SizeOf(m.words) }
-
 // pair returns the bit of hi and lo.
 func pair(hi, lo uint32) uint64 { return uint64(hi)*uint64(hi-1)/2 + uint64(lo) }
 

@@ -59,9 +59,6 @@ func (c *Column[I, V]) Resize(n int) {
 // Slice returns the values by ID, as far as they are stored, for scans. Valid as long as a Ptr.
 func (c *Column[I, V]) Slice() []V { return c.vals }
 
-// Bytes returns the size of the storage, used or not.
-func (c *Column[I, V]) Bytes() int { return SizeOf(c.vals) }
-
 // reach keeps growth out of the paths that are inlined.
 //
 //go:noinline

@@ -97,9 +97,6 @@ func (h *Heap) Remove(x uint32) bool {
 	return true
 }
 
-// Bytes returns the size of the storage, used or not.
-func (h *Heap) Bytes() int { return SizeOf(h.heap) + SizeOf(h.pos) }
-
 // cut removes the entry at i and moves the last one into the hole.
 func (h *Heap) cut(i int) {
 	end := len(h.heap) - 1

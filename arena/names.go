@@ -247,9 +247,6 @@ func (n *Names) Reset() {
 	n.text = n.text[:0]
 }
 
-// Bytes returns the size of the storage, used or not.
-func (n *Names) Bytes() int { return SizeOf(n.rows) + SizeOf(n.text) + SizeOf(n.slots) }
-
 func (n *Names) init() {
 	n.rows = append(n.rows[:0], nameRow{})
 	n.slots = make([]uint64, minSlots)

@@ -100,9 +100,6 @@ func (p *Pool[T]) Reserve(n int) { p.items = slices.Grow(p.items, n) }
 // Reset drops all lists and keeps the storage. Spans handed out before are void.
 func (p *Pool[T]) Reset() { p.items = p.items[:0] }
 
-// Bytes returns the size of the storage, used or not.
-func (p *Pool[T]) Bytes() int { return SizeOf(p.items) }
-
 // room returns the offset at which n more elements will start, or panics when their offsets do not fit in a Span.
 func (p *Pool[T]) room(n int) uint32 {
 	if uint64(len(p.items))+uint64(n) > math.MaxUint32 {

@@ -67,6 +67,3 @@ func (q *Queue) Pop() (x uint32, prio int64) {
 	q.heap[i] = e
 	return x, prio
 }
-
-// Bytes returns the size of the storage, used or not.
-func (q *Queue) Bytes() int { return SizeOf(q.heap) }

@@ -57,7 +57,7 @@ func TestQueueAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(3, run); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if q.Bytes() == 0 {
+	if Held(&q) == 0 {
 		t.Error("no storage counted")
 	}
 }

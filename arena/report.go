@@ -21,7 +21,8 @@ type Usage struct {
 // add under one name is summed. Not for hot paths.
 type Report struct {
 	entries []Usage
-	index   map[string]int // name to entry; never iterated
+	index   map[string]int   // name to entry; never iterated
+	counted map[uintptr]bool // beginnings of arrays, by AddFields; never iterated
 }
 
 // Add adds rows and bytes to the entry of name.
@@ -60,6 +61,7 @@ func (r *Report) Entries() []Usage {
 func (r *Report) Reset() {
 	r.entries = r.entries[:0]
 	clear(r.index)
+	clear(r.counted)
 }
 
 // String returns the table that WriteTo writes.

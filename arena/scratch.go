@@ -36,6 +36,3 @@ func (s *Scratch[T]) TakeDirty(n int) []T {
 
 // Reset takes back all slices and keeps the storage.
 func (s *Scratch[T]) Reset() { s.buf, s.taken = s.buf[:0], 0 }
-
-// Bytes returns the size of the storage, used or not; not that of storage that was outgrown since Reset.
-func (s *Scratch[T]) Bytes() int { return SizeOf(s.buf) }

@@ -78,9 +78,6 @@ func (s *SparseSet) Len() int { return len(s.dense) }
 // To remove while walking, walk from the end.
 func (s *SparseSet) Members() []uint32 { return s.dense }
 
-// Bytes returns the size of the storage, used or not.
-func (s *SparseSet) Bytes() int { return SizeOf(s.dense) + SizeOf(s.sparse) }
-
 //go:noinline
 func (s *SparseSet) outside(x uint32) {
 	panic(fmt.Sprintf("arena: %d is outside the universe of %d numbers of this sparse set", x, len(s.sparse)))

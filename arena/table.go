@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"unsafe"
 )
 
 // ID is a reference of one kind, declared by its owner as a named uint32. Zero means none.
@@ -85,9 +84,6 @@ func (t *Table[I, R]) Reserve(n int) {
 	t.rows = slices.Grow(t.rows, n)
 }
 
-// Bytes returns the size of the storage, used or not.
-func (t *Table[I, R]) Bytes() int { return SizeOf(t.rows) }
-
 // All yields the IDs that exist when the loop starts, in ascending order, with their rows. The body may Add; the pointer it
 // was given is then void, but the next one is right.
 func (t *Table[I, R]) All() iter.Seq2[I, *R] {
@@ -98,10 +94,4 @@ func (t *Table[I, R]) All() iter.Seq2[I, *R] {
 			}
 		}
 	}
-}
-
-// SizeOf is the bytes behind s, used or not, without what its items refer to.
-func SizeOf[T any](s []T) int {
-	var zero T
-	return cap(s) * int(unsafe.Sizeof(zero))
 }

@@ -88,10 +88,17 @@ func (w *Worker) funcName() string {
 // Report adds the bytes of the worker's tables to r.
 func (w *Worker) Report(r *arena.Report) {
 	if w.m != nil {
-		w.m.Report(r)
+		r.AddFields("ir", w.m)
 	}
-	w.alloc.Report(r)
-	w.scalar.Report(r)
+	for _, p := range []struct {
+		name string
+		of   any
+	}{
+		{"tile", &w.tiles}, {"edits", &w.edits}, {"opt", &w.dead}, {"dma", &w.dma}, {"memalloc", &w.alloc}, {"rotate", &w.rotate},
+		{"deps", &w.deps}, {"sched", &w.sched}, {"sync", &w.sync}, {"tail", &w.tail}, {"scalar", &w.scalar}, {"sim", &w.sim},
+	} {
+		r.AddFields(p.name, p.of)
+	}
 }
 
 // memOptions are the allocators' limits.

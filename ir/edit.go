@@ -1,7 +1,5 @@
 package ir
 
-import "github.com/rosmar-compiler/rosmar/arena"
-
 // Edits collects insertions and deletions of one pass and applies them in one linear merge of every block's order: moving
 // nothing until then keeps positions valid while a pass looks around. Reusable; not for concurrent use.
 type Edits struct {
@@ -35,11 +33,6 @@ func (e *Edits) Delete(i Inst) { e.add(i, 0, editDelete); e.deleted++ }
 
 // Len is the number of pending edits.
 func (e *Edits) Len() int { return len(e.items) }
-
-// Bytes is the size of the storage, used or not.
-func (e *Edits) Bytes() int {
-	return arena.SizeOf(e.items) + arena.SizeOf(e.head) + arena.SizeOf(e.tail) + arena.SizeOf(e.order)
-}
 
 func (e *Edits) add(anchor, n Inst, where uint8) {
 	for int(anchor) >= len(e.head) {

@@ -346,22 +346,6 @@ func (m *Module) Reset() {
 	m.Gen, m.Name, m.Entry, m.Extra, m.SemaphoresPerQueue = nil, 0, 0, arena.Span{}, 0
 }
 
-// Report adds the bytes of every table to r.
-func (m *Module) Report(r *arena.Report) {
-	r.Add("ir.names", m.Names.Len(), m.Names.Bytes())
-	r.Add("ir.insts", m.Insts.Len(), m.Insts.Bytes())
-	r.Add("ir.aps", m.APs.Len(), m.APs.Bytes())
-	r.Add("ir.args", m.Args.Len(), m.Args.Bytes())
-	r.Add("ir.attrs", m.Attrs.Len(), m.Attrs.Bytes())
-	r.Add("ir.sets", m.Sets.Len(), m.Sets.Bytes())
-	r.Add("ir.locs", m.Locs.Len(), m.Locs.Bytes())
-	r.Add("ir.deps", m.Deps.Len(), m.Deps.Bytes())
-	r.Add("ir.order", m.Order.Len(), m.Order.Bytes())
-	r.Add("ir.sync", m.SyncOps.Len(), m.SyncOps.Bytes()+m.Syncs.Bytes())
-	r.Add("ir.lists", m.Ints.Len(), m.Ints.Bytes()+m.NameList.Bytes()+m.Terms.Bytes()+m.Wide.Bytes())
-	r.Add("ir.data", m.Bytes.Len(), m.Bytes.Bytes())
-}
-
 // OrderOf is the program order of a block.
 func (m *Module) OrderOf(b Block) []Inst { return m.Order.Of(m.Blocks.At(b).Order) }
 

@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -39,9 +38,6 @@ type exprValue struct {
 	lo, hi int64
 	stamp  uint32
 }
-
-// Bytes is the size of the storage, used or not.
-func (v *ExprEval) Bytes() int { return arena.SizeOf(v.memo) + arena.SizeOf(v.stack) }
 
 // Bounds are a lower and an upper bound of an expression over axes that take any value between two bounds each; where the two
 // bounds of every axis are equal, so are the result's, and it is the value. Errors: User for an axis without bounds, that is an

@@ -22,11 +22,6 @@ type checker struct {
 	list   []span
 }
 
-// bytes is the size of the storage, used or not.
-func (c *checker) bytes() int {
-	return arena.SizeOf(c.events) + arena.SizeOf(c.words) + arena.SizeOf(c.placed) + arena.SizeOf(c.list)
-}
-
 type span struct {
 	lo, hi int64
 	unit   uint32

@@ -35,16 +35,6 @@ type cutter struct {
 	order   []uint32
 }
 
-// bytes is the size of the storage, used or not.
-func (c *cutter) bytes() int {
-	n := arena.SizeOf(c.gaps) + arena.SizeOf(c.picked) + arena.SizeOf(c.paid) + arena.SizeOf(c.byStart) + arena.SizeOf(c.starts) + arena.SizeOf(c.over) +
-		arena.SizeOf(c.short) + arena.SizeOf(c.gives) + arena.SizeOf(c.tree.low) + arena.SizeOf(c.tree.lazy) + arena.SizeOf(c.order)
-	for k := range c.queues {
-		n += c.queues[k].Bytes()
-	}
-	return n
-}
-
 // pressure fills over and short from the units.
 func (c *cutter) pressure(ws *Workspace, limit int64) {
 	points := ws.lin.Points()

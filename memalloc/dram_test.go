@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/bir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
@@ -636,7 +637,7 @@ func BenchmarkDRAM(b *testing.B) {
 				place()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(c.n), "ns/loc")
-			b.ReportMetric(float64(ws.dram.bytes()+ws.lin.Bytes()+ws.ranges.Bytes())/float64(c.n), "B/loc")
+			b.ReportMetric(float64(arena.Held(&ws))/float64(c.n), "B/loc")
 		})
 	}
 }

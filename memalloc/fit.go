@@ -31,12 +31,6 @@ type fitter struct {
 	around []uint32
 }
 
-// bytes is the size of the storage, used or not.
-func (j *fitter) bytes() int {
-	return arena.SizeOf(j.spans) + arena.SizeOf(j.stop) + arena.SizeOf(j.isCut) + arena.SizeOf(j.byTime) + arena.SizeOf(j.order) +
-		arena.SizeOf(j.hits) + arena.SizeOf(j.around) + j.sb.bytes() + j.index.Bytes()
-}
-
 // list numbers the items of the stays as they have been cut, the stays at places by stop, or nowhere yet.
 func (j *fitter) list(ws *Workspace, s *stays, at []spot) {
 	j.spans, j.stop, j.isCut = j.spans[:0], j.stop[:0], j.isCut[:0]

@@ -194,13 +194,6 @@ func (ws *Workspace) dramOverflow(m *ir.Module, mt *Metrics, unit uint32, at, fl
 	return ws.complain(m, &o, g.segments(unit), g.own, func(i uint32) int64 { return g.size[i] })
 }
 
-// bytes is the storage, used or not.
-func (g *pages) bytes() int {
-	return g.index.Bytes() + arena.SizeOf(g.addr) + arena.SizeOf(g.size) + arena.SizeOf(g.order) + arena.SizeOf(g.hits) + arena.SizeOf(g.keys) +
-		arena.SizeOf(g.bits) + arena.SizeOf(g.busy) + arena.SizeOf(g.leader) + arena.SizeOf(g.joined) + arena.SizeOf(g.marks) +
-		arena.SizeOf(g.own) + arena.SizeOf(g.first) + arena.SizeOf(g.segs) + arena.SizeOf(g.cover)
-}
-
 // Live numbers the units of a space, placed or not, in order of first definition, and says when each is live: over one segment on
 // chip, in DRAM, where only the tensors of the allocators count, over several of one unit. Members of a must-alias live in the
 // unit that leads them. Both stand in the workspace until its next use.

@@ -88,13 +88,6 @@ const (
 	scanGap = 4
 )
 
-// bytes is the size of the storage, used or not.
-func (sc *scan) bytes() int {
-	return arena.SizeOf(sc.pieces) + arena.SizeOf(sc.boxes) + arena.SizeOf(sc.spilled) + arena.SizeOf(sc.active) + arena.SizeOf(sc.needs) +
-		arena.SizeOf(sc.due) + arena.SizeOf(sc.mark) + arena.SizeOf(sc.wait) + arena.SizeOf(sc.slot) + arena.SizeOf(sc.turns) +
-		arena.SizeOf(sc.stretch) + arena.SizeOf(sc.name) + arena.SizeOf(sc.other) + sc.mine.Bytes()
-}
-
 // LinearScan places PSUM and then SB, each by one walk over the function in program order. At every instruction (or scheduling unit)
 // it frees what is used no more, then places what begins. When something finds no place it sends the active value home that ends
 // last and is neither pinned, nor marked no-spill, nor used right here, and tries again with the next until it fits. A value that

@@ -19,9 +19,6 @@ type liveScan struct {
 	order []uint32
 }
 
-// bytes is the size of the storage, used or not.
-func (s *liveScan) bytes() int { return arena.SizeOf(s.delta) + arena.SizeOf(s.order) }
-
 // peak is the largest sum of the weights of the nodes that are live together, and the first point where it stands. weight is
 // asked once a segment.
 func (s *liveScan) peak(segs []regalloc.Seg, points int, weight func(node uint32) int64) (sum int64, at ssa.Point) {

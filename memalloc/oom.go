@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 	"github.com/rosmar-compiler/rosmar/regalloc"
@@ -31,11 +30,6 @@ type oomScan struct {
 	fixed  []regalloc.Seg // lives of what may not be spilled, by start; Node is a location
 	boxes  []need         // of them
 	active []int          // positions in fixed
-}
-
-// bytes is the size of the storage, used or not.
-func (x *oomScan) bytes() int {
-	return arena.SizeOf(x.needs) + arena.SizeOf(x.fixed) + arena.SizeOf(x.boxes) + arena.SizeOf(x.active)
 }
 
 // CheckFits refuses, before anything is placed, a function that no allocator could place: whose operands of one instruction, with

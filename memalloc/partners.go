@@ -30,12 +30,6 @@ const (
 	mixedStart = -2
 )
 
-// bytes is the size of the storage, used or not.
-func (p *partners) bytes() int {
-	return arena.SizeOf(p.root) + arena.SizeOf(p.next) + arena.SizeOf(p.start) + arena.SizeOf(p.need) + arena.SizeOf(p.order) +
-		arena.SizeOf(p.todo) + p.chain.Bytes()
-}
-
 // findPartners groups the units of a round.
 func (ws *Workspace) findPartners(m *ir.Module, opt *Options) {
 	p := &ws.partners

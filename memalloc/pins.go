@@ -44,9 +44,6 @@ type pinLoad struct {
 	weight int64 // bytes × uses
 }
 
-// bytes is the size of the storage, used or not.
-func (p *pins) bytes() int { return arena.SizeOf(p.loads) + arena.SizeOf(p.cost) + p.state.Bytes() }
-
 func (p *pins) begin() {
 	p.bet, p.rounds = false, 0
 	p.state.Reset()

@@ -190,11 +190,6 @@ func (g *banks) reset(units, nb int, reserved uint64) (free int) {
 	return nb - bits.OnesCount64(reserved&bankMask(0, nb))
 }
 
-// bytes is the size of the storage, used or not.
-func (g *banks) bytes() int {
-	return arena.SizeOf(g.base) + arena.SizeOf(g.span) + arena.SizeOf(g.block) + arena.SizeOf(g.mask)
-}
-
 // psumPlace describes unit i: the banks that it takes, and where it is if it is somewhere.
 func (ws *Workspace) psumPlace(m *ir.Module, i uint32, nb, free int) error {
 	u, g := &ws.ranges.Units[i], &ws.psum

@@ -98,9 +98,6 @@ func (r *rects) reset(units int, bytes, floor int64) {
 	r.at = arena.Resized(r.at, units)
 }
 
-// bytes is the size of the storage, used or not.
-func (r *rects) bytes() int { return arena.SizeOf(r.at) + arena.SizeOf(r.words) }
-
 // again gives up alignments and whole heights in tight attempts, see Place and try.
 func (r *rects) again(nodes []regalloc.Node, tight bool) bool {
 	for i := range r.at {

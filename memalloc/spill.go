@@ -109,15 +109,6 @@ type spiller struct {
 	list   []ir.Set
 }
 
-// bytes is the size of the storage, used or not.
-func (sp *spiller) bytes() int {
-	return arena.SizeOf(sp.fresh) + arena.SizeOf(sp.visits) + arena.SizeOf(sp.runs) + arena.SizeOf(sp.spans) +
-		arena.SizeOf(sp.strips) + arena.SizeOf(sp.valid.words) + arena.SizeOf(sp.written.words) + arena.SizeOf(sp.split) +
-		arena.SizeOf(sp.old) + arena.SizeOf(sp.oldFirst) + arena.SizeOf(sp.heads) + arena.SizeOf(sp.tails) + arena.SizeOf(sp.groups) +
-		arena.SizeOf(sp.open) + arena.SizeOf(sp.owned) + arena.SizeOf(sp.list) + sp.edits.Bytes() + sp.homes.Bytes() +
-		sp.copied.Bytes() + sp.dropped.Bytes() + sp.stays.bytes() + sp.cuts.bytes() + sp.walk.bytes() + sp.fit.bytes()
-}
-
 // begin starts the spilling of one call.
 func (sp *spiller) begin(m *ir.Module, f ir.Func, opt *Options) {
 	sp.m, sp.f, sp.opt, sp.mt = m, f, *opt, Metrics{}

@@ -1,7 +1,6 @@
 package memalloc
 
 import (
-	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/regalloc"
 	"github.com/rosmar-compiler/rosmar/ssa"
@@ -37,11 +36,6 @@ type stays struct {
 
 func (s *stays) reset() {
 	s.tenants, s.stops, s.first = s.tenants[:0], s.stops[:0], s.first[:0]
-}
-
-// bytes is the size of the storage, used or not.
-func (s *stays) bytes() int {
-	return arena.SizeOf(s.tenants) + arena.SizeOf(s.stops) + arena.SizeOf(s.first)
 }
 
 // of are the tenants of a unit.

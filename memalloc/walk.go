@@ -47,16 +47,6 @@ type walker struct {
 	hints arena.Column[ir.Set, spot] // for the copies of the next round
 }
 
-// bytes is the size of the storage, used or not.
-func (w *walker) bytes() int {
-	n := arena.SizeOf(w.guests) + arena.SizeOf(w.at) + arena.SizeOf(w.want) + arena.SizeOf(w.byTime) + arena.SizeOf(w.starts) + arena.SizeOf(w.inside) +
-		arena.SizeOf(w.wants) + arena.SizeOf(w.band) + arena.SizeOf(w.tops) + arena.SizeOf(w.prices) + w.hints.Bytes()
-	for q := range w.rows {
-		n += arena.SizeOf(w.rows[q])
-	}
-	return n
-}
-
 // run adds to the cuts of the stays what it takes for all stops to find a place.
 func (w *walker) run(ws *Workspace, s *stays) {
 	points := ws.lin.Points()

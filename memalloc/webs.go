@@ -27,11 +27,6 @@ type webs struct {
 	cuts      []int   // first accesses of the second web and those after
 }
 
-// bytes is the size of the storage, used or not.
-func (w *webs) bytes() int {
-	return arena.SizeOf(w.rewritten) + arena.SizeOf(w.defs) + arena.SizeOf(w.cross) + arena.SizeOf(w.cuts)
-}
-
 // def is a definition that a read may still find.
 type def struct {
 	fp     ir.Footprint

@@ -109,23 +109,6 @@ func (ws *Workspace) Interference(m *ir.Module, f ir.Func, space target.Space, b
 	return ws.ranges.Units, &ws.solver.Graph
 }
 
-// Report adds the bytes of the workspace to r.
-func (ws *Workspace) Report(r *arena.Report) {
-	order := arena.SizeOf(ws.order) + arena.SizeOf(ws.segs)
-	for _, x := range [2]*regalloc.Result{&ws.result, &ws.best} {
-		order += arena.SizeOf(x.Unplaced) + arena.SizeOf(x.Stuck)
-	}
-	r.Add("ssa.linear", ws.lin.Points(), ws.lin.Bytes())
-	r.Add("ssa.ranges", len(ws.ranges.Units), ws.ranges.Bytes())
-	r.Add("regalloc.solver", len(ws.solver.Nodes), ws.solver.Bytes()+order)
-	r.Add("memalloc.scan", len(ws.scan.pieces), ws.scan.bytes())
-	r.Add("memalloc.places", len(ws.sb.at), ws.sb.bytes()+ws.psum.bytes())
-	r.Add("memalloc.dram", len(ws.dram.addr), ws.dram.bytes())
-	r.Add("memalloc.spill", len(ws.spill.stays.stops), ws.spill.bytes())
-	r.Add("memalloc.checks", len(ws.check.events), ws.check.bytes()+ws.live.bytes()+ws.oom.bytes())
-	r.Add("memalloc.hints", len(ws.partners.root), ws.pins.bytes()+ws.partners.bytes()+ws.webs.bytes()+ws.eval.Bytes()+ws.slots.Bytes())
-}
-
 // dramCost is the ns of moving one unit's location between SBUF and DRAM.
 func dramCost(g *target.Generation, l *ir.LocRow, esz int) int64 {
 	if esz == 0 {

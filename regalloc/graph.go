@@ -224,9 +224,3 @@ func (g *Graph) Len() int { return g.n }
 
 // Edges is the number of interfering pairs; when the graph keeps no edges, of overlapping pairs of segments.
 func (g *Graph) Edges() int { return g.edges }
-
-// Bytes is the size of the storage, used or not.
-func (g *Graph) Bytes() int {
-	return g.adj.Bytes() + g.matrix.Bytes() + g.index.Bytes() + g.live.Bytes() + g.seen.Bytes() +
-		arena.SizeOf(g.byEnd) + arena.SizeOf(g.counts) + arena.SizeOf(g.off) + arena.SizeOf(g.segOf) + arena.SizeOf(g.hits)
-}

@@ -80,6 +80,3 @@ func (x *Index) Append(dst []uint32, lo, hi uint32) []uint32 {
 		node++
 	}
 }
-
-// Bytes is the size of the storage, used or not, without the borrowed segments.
-func (x *Index) Bytes() int { return arena.SizeOf(x.latest) }

@@ -157,8 +157,3 @@ func (l *Lanes) put(n uint32, at int) {
 		l.wide[int(n)*l.rows+k>>7][k>>6&1] |= 1 << (k & 63)
 	}
 }
-
-// Bytes is the size of the storage, used or not.
-func (l *Lanes) Bytes() int {
-	return arena.SizeOf(l.At) + arena.SizeOf(l.width) + arena.SizeOf(l.mask) + arena.SizeOf(l.taken) + arena.SizeOf(l.busy) + arena.SizeOf(l.wide)
-}

@@ -3,8 +3,6 @@ package regalloc
 import (
 	"math/bits"
 	"slices"
-
-	"github.com/rosmar-compiler/rosmar/arena"
 )
 
 // monotone is a priority queue whose minimum never falls: what is pushed is not below what was popped last. It is a radix heap
@@ -81,11 +79,4 @@ func (q *monotone) refill() {
 	q.buckets[k] = b[:0]
 	q.filled &^= 1 << (k - 1)
 	slices.SortFunc(q.buckets[0], func(a, b monotoneEntry) int { return int(a.id) - int(b.id) })
-}
-
-func (q *monotone) bytes() (n int) {
-	for i := range q.buckets {
-		n += arena.SizeOf(q.buckets[i])
-	}
-	return n
 }

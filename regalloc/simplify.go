@@ -202,9 +202,3 @@ func (s *Solver) rankNodes() {
 	}
 	sortByBytes(s.byRank, s.Nodes)
 }
-
-// Bytes is the size of the storage, used or not.
-func (s *Solver) Bytes() int {
-	return s.Graph.Bytes() + s.safe.Bytes() + s.unsafe.bytes() + arena.SizeOf(s.Nodes) + arena.SizeOf(s.hot) +
-		arena.SizeOf(s.Order) + arena.SizeOf(s.byRank) + arena.SizeOf(s.left) + arena.SizeOf(s.degree)
-}

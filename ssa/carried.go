@@ -23,10 +23,6 @@ type carrier struct {
 	words []uint64 // a bit a byte that was written, band after band
 }
 
-func (c *carrier) bytes() int {
-	return arena.SizeOf(c.held) + arena.SizeOf(c.syms) + arena.SizeOf(c.cuts) + arena.SizeOf(c.words)
-}
-
 // heldSym is a symbolic write.
 type heldSym struct {
 	sym  ir.Sym

@@ -224,12 +224,6 @@ func (l *Linear) All() ([]Access, []ir.Loc) { return l.flat, l.locs }
 // Points is the number of points.
 func (l *Linear) Points() int { return len(l.Insts) }
 
-// Bytes is the size of the storage, used or not.
-func (l *Linear) Bytes() int {
-	return arena.SizeOf(l.Insts) + arena.SizeOf(l.off) + arena.SizeOf(l.acc) + arena.SizeOf(l.flat) + arena.SizeOf(l.locs) +
-		arena.SizeOf(l.Loops) + arena.SizeOf(l.loopOf) + l.axes.Bytes() + l.aliased.Bytes() + arena.SizeOf(l.stack)
-}
-
 // Faults are what is wrong with the definitions and uses of a function: locations that are read before anything writes
 // them, and locations that are written and never read. Inputs, constants and what the runtime or the producer placed are
 // defined by others; outputs are used by others.

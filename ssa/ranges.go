@@ -184,8 +184,3 @@ func (r *Ranges) UnitOf(l ir.Loc) uint32 {
 
 // Loc is the k-th location of a unit.
 func (u *Unit) Loc(k uint32) ir.Loc { return u.First + ir.Loc(k*u.Stride) }
-
-// Bytes is the size of the storage, used or not.
-func (r *Ranges) Bytes() int {
-	return arena.SizeOf(r.Units) + arena.SizeOf(r.unitOf) + arena.SizeOf(r.scratch) + arena.SizeOf(r.remap) + r.carrier.bytes()
-}

@@ -314,12 +314,3 @@ func (m *Manager) largest() (area uint64) {
 func (m *Manager) Fragmentation() (median, tail float64) { return m.median.Value(), m.tail.Value() }
 
 func (b *Block) cells() int64 { return int64(b.Hi-b.Lo) * int64(b.Rows) }
-
-// Bytes is the size of the storage, used or not.
-func (m *Manager) Bytes() int {
-	n := 24*cap(m.blocks) + 4*cap(m.chains)
-	for i := range m.spans {
-		n += 8 * (cap(m.spans[i].addr) + cap(m.spans[i].size))
-	}
-	return n
-}

@@ -235,8 +235,3 @@ func (ws *Workspace) webAt(r ir.Reg, at uint32, def bool) uint32 {
 	}
 	return occs[k].web
 }
-
-func (j *joins) bytes() int {
-	return arena.SizeOf(j.class) + arena.SizeOf(j.next) + arena.SizeOf(j.root) + arena.SizeOf(j.caps) + arena.SizeOf(j.mark) + arena.SizeOf(j.around) +
-		arena.SizeOf(j.moves) + arena.SizeOf(j.ids) + arena.SizeOf(j.open) + arena.SizeOf(j.segs) + arena.SizeOf(j.nodes)
-}

@@ -284,8 +284,3 @@ func (f *flow) weigh() {
 	}
 	f.weight = f.weight[:len(f.nodes)]
 }
-
-func (f *flow) bytes() int {
-	return arena.SizeOf(f.insts) + arena.SizeOf(f.nodes) + arena.SizeOf(f.weight) + arena.SizeOf(f.nodeOf) + arena.SizeOf(f.blockAt) + arena.SizeOf(f.predOff) +
-		arena.SizeOf(f.preds) + arena.SizeOf(f.calls) + arena.SizeOf(f.branches) + arena.SizeOf(f.breaks) + arena.SizeOf(f.stack)
-}

@@ -312,8 +312,3 @@ func (l *lives) checkCalls(m *ir.Module, f *flow) error {
 	}
 	return nil
 }
-
-func (l *lives) bytes() int {
-	return arena.SizeOf(l.webs) + arena.SizeOf(l.segs) + arena.SizeOf(l.in) + arena.SizeOf(l.written) + arena.SizeOf(l.news) +
-		arena.SizeOf(l.touched) + arena.SizeOf(l.work) + arena.SizeOf(l.entries) + arena.SizeOf(l.raw) + arena.SizeOf(l.counts)
-}

@@ -283,14 +283,3 @@ func (ws *Workspace) reg(class uint32) uint32 { return ws.lives.webs[ws.firstMem
 func (ws *Workspace) classReg(m *ir.Module, class uint32) string {
 	return m.RegName(ir.Reg(ws.reg(class)))
 }
-
-// Report adds the bytes of the workspace to r.
-func (ws *Workspace) Report(r *arena.Report) {
-	r.Add("scalar.flow", len(ws.flow.insts), ws.flow.bytes())
-	r.Add("scalar.uses", len(ws.uses.occs), ws.uses.bytes())
-	r.Add("scalar.lives", len(ws.lives.webs), ws.lives.bytes())
-	r.Add("scalar.solver", len(ws.solver.Nodes), ws.solver.Bytes()+ws.lanes.Bytes()+ws.joins.bytes()+arena.SizeOf(ws.segs)+
-		arena.SizeOf(ws.nodeWeb)+arena.SizeOf(ws.webNode)+arena.SizeOf(ws.laneOf)+arena.SizeOf(ws.homeOf)+
-		arena.SizeOf(ws.result.Unplaced)+arena.SizeOf(ws.result.Stuck))
-	r.Add("scalar.spill", len(ws.homes), arena.SizeOf(ws.homes)+ws.spill.bytes()+ws.edits.Bytes())
-}

@@ -50,11 +50,6 @@ func (sp *spiller) begin(m *ir.Module, f ir.Func, opt Options) {
 	clear(sp.used[:])
 }
 
-func (sp *spiller) bytes() int {
-	return arena.SizeOf(sp.sets) + arena.SizeOf(sp.regs) + arena.SizeOf(sp.gone) + arena.SizeOf(sp.depOn) + arena.SizeOf(sp.busy) +
-		sp.ends.Bytes() + sp.free.Bytes()
-}
-
 // sendHome makes homes of the classes that found no lane.
 func (ws *Workspace) sendHome(e target.Engine) {
 	if len(ws.result.Unplaced) == 0 {

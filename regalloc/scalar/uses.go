@@ -178,8 +178,3 @@ func (u *uses) sort(nregs int) {
 	}
 	u.off = u.off[:nregs+1]
 }
-
-func (u *uses) bytes() int {
-	return arena.SizeOf(u.off) + arena.SizeOf(u.occs) + arena.SizeOf(u.engine) + arena.SizeOf(u.moves) +
-		arena.SizeOf(u.flat) + arena.SizeOf(u.regs) + arena.SizeOf(u.exprs) + arena.SizeOf(u.seen)
-}
