@@ -43,6 +43,9 @@ func Canonical(g *Graph) (*Graph, error) {
 	w.dst.Aliases = slices.Clone(g.Aliases)
 	w.typesOf()
 	needed := keptComps(g)
+	if err := sizesInlined(g, comps, needed); err != nil {
+		return nil, err
+	}
 	for _, c := range comps {
 		if needed[c] && c != g.Entry {
 			if err := w.computation(c); err != nil {
@@ -82,6 +85,34 @@ func keptComps(g *Graph) []bool {
 		}
 	}
 	return kept
+}
+
+// sizesInlined refuses a graph with too many operators before any of them is copied. comps has callees before callers. Conditionals are
+// counted as one operator, whether they can be decided or not.
+func sizesInlined(g *Graph, comps []Comp, needed []bool) error {
+	size := make([]uint32, g.Comps.Len()) // at most 1 + maxInlined
+	for _, c := range comps {
+		row := g.Comps.At(c)
+		size[c] = min(row.Count, maxInlined+1)
+		for n := row.First; n < row.First+Node(row.Count); n++ {
+			if !inlined(g.Op(n)) || len(g.Calls(n)) == 0 {
+				continue
+			}
+			if size[c] += size[g.Calls(n)[0]]; size[c] <= maxInlined {
+				continue
+			}
+			if needed[c] || c == g.Entry {
+				return g.tooManyInlined(n)
+			}
+			size[c] = maxInlined + 1
+			break
+		}
+	}
+	return nil
+}
+
+func (g *Graph) tooManyInlined(n Node) error {
+	return g.classErr(target.Limit, n, "the model has more than %d operators once its calls are inlined", maxInlined)
 }
 
 // ref is a value during the rewriting: a node of the new graph, or with the top bit set an entry of rewriter.tuples.
@@ -309,7 +340,7 @@ func (w *rewriter) loop() ([]ref, error) {
 		}
 		n := f.order[f.pos]
 		if w.steps++; w.steps > maxInlined {
-			return nil, g.classErr(target.Limit, n, "the model has more than %d operators once its calls are inlined", maxInlined)
+			return nil, g.tooManyInlined(n)
 		}
 		ins := make([]ref, len(g.Operands(n)))
 		for i, x := range g.Operands(n) {

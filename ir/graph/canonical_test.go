@@ -351,21 +351,34 @@ func TestCanonicalDecidesConditionals(t *testing.T) {
 	}
 }
 
-// TestExponentialCalls: each function calls the one before twice; sixty of them must be refused, not expanded.
+// TestExponentialCalls: each function calls the one before twice; sixty of them must be refused, not expanded. Those that conditionals
+// on constants choose are counted as they are expanded.
 func TestExponentialCalls(t *testing.T) {
-	if testing.Short() {
-		t.Skip("visits sixteen million operators")
-	}
-	var g Graph
-	b := Begin(&g, "f0")
-	prev, _ := b.End(b.Param("x", F32))
-	for i := range 60 {
-		b := Begin(&g, fmt.Sprint("f", i+1))
-		prev, _ = b.End(b.Call(prev, b.Call(prev, b.Param("x", F32))))
-	}
-	g.Entry = prev
-	if _, err := Canonical(&g); target.ClassOf(err) != target.Limit {
-		t.Errorf("error %v", err)
+	for _, c := range []struct {
+		name string
+		call func(b *Builder, callee Comp, x Node) Node
+	}{
+		{"call", func(b *Builder, callee Comp, x Node) Node { return b.Call(callee, x) }},
+		{"conditional", func(b *Builder, callee Comp, x Node) Node {
+			return b.NodeCalls(OpConditional, 0, []Node{b.Scalar(Bool, 1), x, x}, []Comp{callee, callee})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.name == "conditional" {
+				t.Skip("visits sixteen million operators")
+			}
+			var g Graph
+			b := Begin(&g, "f0")
+			prev, _ := b.End(b.Param("x", F32))
+			for i := range 60 {
+				b := Begin(&g, fmt.Sprint("f", i+1))
+				prev, _ = b.End(c.call(b, prev, c.call(b, prev, b.Param("x", F32))))
+			}
+			g.Entry = prev
+			if _, err := Canonical(&g); target.ClassOf(err) != target.Limit {
+				t.Errorf("error %v", err)
+			}
+		})
 	}
 }
 
