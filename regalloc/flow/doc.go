@@ -1,5 +1,5 @@
 // Package flow is a function as a register allocator sees it: blocks, instructions, values in SSA form with block parameters,
-// and nothing of what they compute. It holds the input, the answer, and the liveness that every allocator starts from.
+// and nothing of what they compute. It holds the input, the answer, and what allocators want to know before they start.
 //
 // # Tables
 //

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -9,47 +8,61 @@ import (
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
 )
 
-// candidate is a value that could be in a register where blocks meet.
+// candidate is a value that could be in a register where blocks meet. 20 bytes.
 type candidate struct {
 	value flow.Value
-	row   uint32 // in Ops for a parameter, else noRow
 	when  when   // from the head of the block
 	from  uint32 // ways on which it is in a register
 	votes uint32 // by which that register leads (Boyer and Moore's majority)
-	class flow.Class
-	reg   uint8 // on most of these ways
+	reg   reg    // on most of these ways
 }
 
-const noRow = ^uint32(0)
+// goal says where the head of a block wants a value: in a register, or in its slot if none. 12 bytes.
+type goal struct {
+	value flow.Value
+	index uint32 // of what is known of it at the end of a way
+	reg   reg
+}
 
 // mergeScratch is the storage of choosing what is in registers where blocks meet.
 type mergeScratch struct {
-	at    []uint32 // by value: base and 1 + its place among the candidates, base alone if it is none, less if it was not met
-	base  uint32
-	cands []candidate
+	index []uint32    // by value: its candidate, zero between uses
+	cands []candidate // the first stands for all that is none
+	args  uint32      // the first of the parameters, which come last
+	ways  []uint32    // edges from blocks that were scanned
+	at    []reg       // by way and candidate: where it is there
+	order []uint64
+	goals []goal // what is wanted at the head
 
 	copied []uint32 // rows of parameters whose arguments stay in their registers
 }
 
-func (m *mergeScratch) begin(values int) { m.at, m.base = arena.Zeroed(m.at, values), 1 }
+func (m *mergeScratch) begin(values int) { m.index = arena.Resized(m.index, values) }
 
 // enter sets the registers for the head of a block.
 func (a *Allocator) enter(b uint32) {
-	for c := range a.used {
-		for u := a.used[c]; u != 0; u &= u - 1 {
-			a.reg[a.value[c][bits.TrailingZeros64(u)]] = none
-		}
-		a.used[c] = 0
-	}
+	a.loop = a.loops.Loop(b)
 	preds := a.f.Blocks[b].Preds
 	switch preds.Len() {
 	case 0:
 	case 1:
 		a.inherit(b, a.f.Preds[preds.From])
 	default:
+		a.empty()
 		a.meet(b)
 	}
-	a.done[b] = true
+	a.blocks[b].done = true
+	a.last = b
+}
+
+// empty takes all registers away.
+func (a *Allocator) empty() {
+	for bank := uint8(1); bank < banks; bank++ {
+		for u := a.used[bank]; u != 0; u &= u - 1 {
+			a.values[a.value[in(bank, bits.TrailingZeros64(u))]].reg = none
+		}
+		a.used[bank] = 0
+	}
 }
 
 // inherit starts a block where its only predecessor ended.
@@ -57,176 +70,226 @@ func (a *Allocator) inherit(b, e uint32) {
 	f := a.f
 	edge := &f.Edges[e]
 	first := f.Blocks[b].Insts.From
-	a.copy.locate(a.ends[a.end[edge.From].from:a.end[edge.From].to])
-	for _, x := range a.copy.here {
-		a.put(x.class, x.reg, x.value, never)
-	}
-	row := a.live.Row(b)
-	for k, v := range a.live.In(b) {
-		if r := a.reg[v]; r != none {
-			a.when[f.Class[v]][r] = absolute(a.into[row+uint32(k)], first)
+	x := &a.blocks[b]
+	if edge.From != a.last {
+		a.empty()
+		from := a.blocks[edge.From].end
+		for _, h := range a.ends[from.from:from.to] {
+			a.value[h.reg] = h.value
+			a.values[h.value].reg = h.reg
+			a.used[h.reg.bank()] |= h.reg.bit()
 		}
 	}
-	// Parameters take the registers of arguments that end here, then the slots; the rest are copied out of registers that are kept until all are.
-	params := f.Blocks[b].Params
-	var sources [flow.NumClasses]uint64
-	a.merge.copied = a.merge.copied[:0]
-	for k := range uint32(edge.Args.Len()) {
-		v, prow, arow := f.Ops[edge.Args.From+k], params.From+k, edge.Args.From+k
-		p, w := f.Ops[prow], a.next[prow]
-		if !w.live() {
-			continue
-		}
-		c, r := f.Class[v], a.copy.regOf(v)
-		if r == none {
-			// The two never differ while both live, so they share the slot.
-			a.slotOf[p] = a.root(v)
-			a.spilled[v], a.spilled[p], a.born[p] = true, true, true
-			a.answer.Place[prow], a.answer.Place[arow] = slot(v), slot(v)
-			continue
-		}
-		a.answer.Place[prow], a.answer.Place[arow] = flow.Reg(int(r)), flow.Reg(int(r))
-		if a.reg[v] == r && !a.when[c][r].live() {
-			a.drop(c, r)
-			a.put(c, r, p, w)
-		} else {
-			sources[c] |= 1 << r
-			a.merge.copied = append(a.merge.copied, prow)
-		}
+	var wanted [banks]uint64
+	for _, o := range a.rows[x.in.from:x.in.to] {
+		r := a.values[o.value].reg
+		a.when[r] = o.when.atHead(first) // of no register it has no meaning
+		wanted[r.bank()] |= r.bit()
 	}
-	for c := range flow.Class(flow.NumClasses) {
-		for u := a.used[c]; u != 0; u &= u - 1 {
-			if r := uint8(bits.TrailingZeros64(u)); !a.when[c][r].live() {
-				a.drop(c, r)
+	var idle [banks]uint64
+	for bank := uint8(1); bank < banks; bank++ {
+		for u := a.used[bank] &^ wanted[bank]; u != 0; u &= u - 1 {
+			r := in(bank, bits.TrailingZeros64(u))
+			if !a.stays(&a.values[a.value[r]], r) {
+				idle[bank] |= r.bit()
 			}
 		}
 	}
-	for _, prow := range a.merge.copied {
-		p, w := f.Ops[prow], a.next[prow]
-		c := f.Class[p]
-		s := a.find(first, c, sources[c], w, a.hint[p])
-		if s == none {
-			a.spilled[p] = true // its store stands at the head, before anything moves
+	if edge.Args.Len() > 0 {
+		a.pour(b, edge, &idle)
+	}
+	for bank := uint8(1); bank < banks; bank++ {
+		for u := idle[bank]; u != 0; u &= u - 1 {
+			a.drop(in(bank, bits.TrailingZeros64(u)))
+		}
+	}
+	if edge.Args.Len() > 0 {
+		a.copies(first)
+	}
+}
+
+// pour gives parameters the registers of arguments that end here, which leaves idle, or their slots. The rest are copied out of registers
+// that are kept until all are.
+func (a *Allocator) pour(b uint32, edge *flow.Edge, idle *[banks]uint64) {
+	f := a.f
+	params, first := f.Blocks[b].Params.From, f.Blocks[b].Insts.From
+	place := a.answer.Place
+	for k := range uint32(edge.Args.Len()) {
+		prow, arow := params+k, edge.Args.From+k
+		v, p := f.Ops[arow], a.operands[prow]
+		x := &a.values[p.value]
+		x.store, x.birth = first, a.values[v].reg
+		switch {
+		case !p.when.live():
+			place[prow] = flow.NoPlace
+		case x.birth == none:
+			// The two never differ while both live, so they share the slot.
+			place[prow] = a.slot(v)
+			x.slot = a.values[v].slot
+		default:
+			place[prow] = x.birth.place()
+		}
+		place[arow] = place[prow]
+	}
+	a.merge.copied = a.merge.copied[:0]
+	for k := range uint32(edge.Args.Len()) {
+		p := a.operands[params+k]
+		r := a.values[p.value].birth
+		if !p.when.live() || r == none {
 			continue
 		}
-		a.move(first, c, a.answer.Place[prow], flow.Reg(int(s)))
-		a.put(c, s, p, w)
+		if idle[r.bank()]&r.bit() == 0 {
+			a.merge.copied = append(a.merge.copied, params+k)
+			continue
+		}
+		idle[r.bank()] &^= r.bit()
+		a.drop(r)
+		a.put(r, p.value, p.when)
 	}
 }
 
-// root is the value whose slot v uses.
-func (a *Allocator) root(v flow.Value) flow.Value {
-	for a.slotOf[v] != v {
-		a.slotOf[v] = a.slotOf[a.slotOf[v]]
-		v = a.slotOf[v]
+// copies gives registers to parameters that start in one that is another's too.
+func (a *Allocator) copies(first uint32) {
+	var sources [banks]uint64
+	for _, row := range a.merge.copied {
+		r := a.values[a.operands[row].value].birth
+		sources[r.bank()] |= r.bit()
 	}
-	return v
-}
-
-// absolute is a time from the head of a block as an instruction number.
-func absolute(w when, first uint32) when {
-	if w.time() < stays {
-		return sum(w.time(), first) | w&crosses
+	for _, row := range a.merge.copied {
+		o := a.operands[row]
+		x := &a.values[o.value]
+		r := x.birth
+		s := a.find(first, r.bank(), sources[r.bank()], o.when, x.hint)
+		if s == none {
+			a.slot(o.value) // its store stands at the head, before anything moves
+			continue
+		}
+		a.move(first, r.class(), r.place(), s.place())
+		a.put(s, o.value, o.when)
 	}
-	return w
 }
 
 // meet chooses what is in registers at the head of a block with several predecessors, and lets those that were scanned go there.
 func (a *Allocator) meet(b uint32) {
-	f := a.f
-	blk := &f.Blocks[b]
-	first := blk.Insts.From
-	ways := a.gather(b)
-	a.choose(b, ways)
-	a.head[b].from = uint32(len(a.heads))
-	for k := range a.merge.cands {
-		x := &a.merge.cands[k]
-		if x.reg == none {
-			a.spilled[x.value] = true
-			if x.row != noRow {
-				a.born[x.value] = true
-				a.answer.Place[x.row] = slot(x.value)
-			}
-			continue
-		}
-		a.put(x.class, x.reg, x.value, absolute(x.when, first))
-		a.hint[x.value] = x.reg
-		if x.row != noRow {
-			a.answer.Place[x.row] = flow.Reg(int(x.reg))
-		} else {
-			a.heads = append(a.heads, in{x.value, x.class, x.reg})
-		}
-	}
-	a.head[b].to = uint32(len(a.heads))
-	for _, e := range f.Preds[blk.Preds.From:blk.Preds.To] {
-		edge := &f.Edges[e]
-		for k := range uint32(edge.Args.Len()) {
-			prow := blk.Params.From + k
-			a.answer.Place[edge.Args.From+k] = a.answer.Place[prow]
-			if r := a.reg[f.Ops[prow]]; r != none && !a.done[edge.From] {
-				a.hint[f.Ops[edge.Args.From+k]] = r
-			}
-		}
-		if a.done[edge.From] {
-			a.resolve(e)
-		}
-	}
-}
-
-// gather lists the parameters of b and what comes to its head in a register on a way that was scanned; it returns the number of these
-// ways. What is live there and in no register on any of them is in its slot already.
-func (a *Allocator) gather(b uint32) (ways uint32) {
 	f, m := a.f, &a.merge
 	blk := &f.Blocks[b]
-	m.cands = m.cands[:0]
-	for row := blk.Params.From; row < blk.Params.To; row++ {
-		w := a.next[row]
-		if w.time() < stays {
-			w -= when(blk.Insts.From)
-		}
-		v := f.Ops[row]
-		m.cands = append(m.cands, candidate{value: v, row: row, when: w, class: f.Class[v], reg: none})
-	}
-	live, into := a.live.In(b), a.into[a.live.Row(b):]
-	for _, e := range f.Preds[blk.Preds.From:blk.Preds.To] {
-		edge := &f.Edges[e]
-		if !a.done[edge.From] {
+	first := blk.Insts.From
+	a.gather(b)
+	a.choose(b)
+	m.goals = m.goals[:0]
+	head := a.loops.Heads[b]
+	for k := uint32(1); k < m.args; k++ {
+		c := &m.cands[k]
+		m.index[c.value] = 0
+		if c.reg == none {
 			continue
 		}
-		ways++
-		a.copy.locate(a.ends[a.end[edge.From].from:a.end[edge.From].to])
-		for _, x := range a.copy.here {
-			at := &m.at[x.value]
-			if *at < m.base {
-				*at = m.base
-				if k, found := slices.BinarySearch(live, x.value); found && into[k].live() {
-					m.cands = append(m.cands, candidate{value: x.value, row: noRow, when: into[k], class: x.class, reg: none})
-					*at = m.base + uint32(len(m.cands))
-				}
-			}
-			if *at > m.base {
-				m.cands[*at-m.base-1].seen(x.reg)
-			}
+		a.put(c.reg, c.value, c.when.atHead(first))
+		m.goals = append(m.goals, goal{c.value, k, c.reg})
+		s := &a.values[c.value]
+		s.hint = c.reg
+		if head && (s.loop == 0 || !a.inside(s.loop)) {
+			s.loop = b
 		}
-		for k := range edge.Args.Len() {
-			if r := a.copy.regOf(f.Ops[edge.Args.From+uint32(k)]); r != none {
-				m.cands[k].seen(r)
+	}
+	if len(m.ways) < blk.Preds.Len() {
+		x := &a.blocks[b]
+		x.head.from = uint32(len(a.heads))
+		for _, g := range m.goals {
+			a.heads = append(a.heads, held{g.value, g.reg})
+		}
+		x.head.to = uint32(len(a.heads))
+	}
+	place := a.answer.Place
+	for k := m.args; k < uint32(len(m.cands)); k++ {
+		c := &m.cands[k]
+		row := blk.Params.From + k - m.args
+		if !c.when.live() {
+			place[row] = flow.NoPlace
+			continue
+		}
+		m.goals = append(m.goals, goal{c.value, k, c.reg})
+		if c.reg == none {
+			place[row] = a.born(c.value)
+			continue
+		}
+		a.put(c.reg, c.value, a.operands[row].when)
+		s := &a.values[c.value]
+		s.store, s.birth, s.hint = first, c.reg, c.reg
+		place[row] = c.reg.place()
+	}
+	way := 0
+	for _, e := range f.Preds[blk.Preds.From:blk.Preds.To] {
+		edge := &f.Edges[e]
+		done := a.blocks[edge.From].done
+		if done {
+			a.follow(e, m.at[way*len(m.cands):][:len(m.cands)])
+			way++
+		}
+		for k := range uint32(edge.Args.Len()) {
+			place[edge.Args.From+k] = place[blk.Params.From+k]
+			if r := m.cands[m.args+k].reg; r != none && !done {
+				a.values[f.Ops[edge.Args.From+k]].hint = r
 			}
 		}
 	}
-	m.base += uint32(len(m.cands)) + 1
-	n := 0
-	for k := range m.cands {
-		if m.cands[k].when.live() {
-			m.cands[n] = m.cands[k]
-			n++
-		}
-	}
-	m.cands = m.cands[:n]
-	return ways
 }
 
-func (x *candidate) seen(r uint8) {
+// gather lists what comes to the head of b in a register on a way that was scanned and the parameters of b, and where they are on these ways.
+// What is live there and in no register on any of them is in its slot already.
+func (a *Allocator) gather(b uint32) {
+	f, m := a.f, &a.merge
+	blk := &f.Blocks[b]
+	x := a.blocks[b].in
+	preds := f.Preds[blk.Preds.From:blk.Preds.To]
+	m.cands = append(m.cands[:0], candidate{})
+	for k, o := range a.rows[x.from:x.to] {
+		m.index[o.value] = uint32(k) + 1
+		m.cands = append(m.cands, candidate{value: o.value, when: o.when})
+	}
+	m.ways = m.ways[:0]
+	for _, e := range preds {
+		if a.blocks[f.Edges[e].From].done {
+			m.ways = append(m.ways, e)
+		}
+	}
+	if a.loop != flow.NoBlock {
+		// What the loops around bring back lives on though nothing ahead uses it. It must come on most ways, so one will do to find it.
+		end := a.blocks[f.Edges[m.ways[0]].From].end
+		for _, h := range a.ends[end.from:end.to] {
+			if s := &a.values[h.value]; m.index[h.value] == 0 && s.loop != 0 && a.inside(s.loop) {
+				m.index[h.value] = uint32(len(m.cands))
+				m.cands = append(m.cands, candidate{value: h.value, when: unwanted})
+			}
+		}
+	}
+	m.args = uint32(len(m.cands))
+	for row := blk.Params.From; row < blk.Params.To; row++ {
+		o := a.operands[row]
+		m.cands = append(m.cands, candidate{value: o.value, when: o.when.fromHead(blk.Insts.From)})
+	}
+	n := len(m.cands)
+	m.at = arena.Zeroed(m.at, n*len(m.ways))
+	for way, e := range m.ways {
+		edge := &f.Edges[e]
+		at := m.at[way*n:][:n]
+		end := a.blocks[edge.From].end
+		for _, h := range a.ends[end.from:end.to] {
+			k := m.index[h.value]
+			at[k] = h.reg
+			m.cands[k].seen(h.reg)
+		}
+		for k := range uint32(edge.Args.Len()) {
+			if p := a.answer.Place[edge.Args.From+k]; p != flow.NoPlace {
+				r := in(bank(f.Class[m.cands[m.args+k].value]), p.Index())
+				at[m.args+k] = r
+				m.cands[m.args+k].seen(r)
+			}
+		}
+	}
+}
+
+func (x *candidate) seen(r reg) {
 	x.from++
 	switch {
 	case x.votes == 0:
@@ -239,109 +302,54 @@ func (x *candidate) seen(r uint8) {
 }
 
 // choose leaves a register to each candidate that gets one.
-func (a *Allocator) choose(b, ways uint32) {
+func (a *Allocator) choose(b uint32) {
 	m := &a.merge
-	// The best first: on every way in a register, then needed soonest.
-	slices.SortFunc(m.cands, func(x, y candidate) int { return x.order(&y, ways) })
-	var taken, room [flow.NumClasses]uint64
-	var left [flow.NumClasses]int
-	for c := range left {
-		left[c] = a.regs.N[c] - a.tested(b, flow.Class(c))
-		room[c] = a.regs.All(flow.Class(c))
+	ways := uint32(len(m.ways))
+	var taken [banks]uint64
+	var left [banks]int
+	for c := range flow.Class(flow.NumClasses) {
+		left[bank(c)] = a.regs.N[c] - int(a.blocks[b].tests[c])
 	}
-	for k := range m.cands {
+	// The best first: on every way in a register, then needed soonest.
+	m.order = m.order[:0]
+	head := a.loops.Heads[b]
+	for k := 1; k < len(m.cands); k++ {
 		x := &m.cands[k]
-		keep := left[x.class] > 0 && (2*x.from > ways || x.row != noRow && x.from > 0)
-		if a.loops.Heads[b] && x.row == noRow && x.when.time() >= loopExit {
-			keep = false // the loop does not use it
+		param := k >= int(m.args)
+		if !x.when.live() || !(2*x.from > ways || param && x.from > 0) || head && !param && x.when.near() <= soonest-loopExit {
+			x.reg = none // in the last case the loop does not use it
+			continue
 		}
-		if !keep {
+		key := uint64(soonest-x.when.near())<<32 | uint64(k)
+		if x.from != ways {
+			key |= 1 << 63
+		}
+		m.order = append(m.order, key)
+	}
+	slices.Sort(m.order)
+	pending := m.order[:0]
+	for _, key := range m.order {
+		x := &m.cands[uint32(key)]
+		bank := x.reg.bank()
+		if left[bank] == 0 {
 			x.reg = none
 			continue
 		}
-		left[x.class]--
-		free := room[x.class] &^ taken[x.class]
-		if free>>x.reg&1 == 0 {
-			x.reg = none
-			if h := a.hint[x.value]; h != none && free>>h&1 != 0 {
-				x.reg = h
+		left[bank]--
+		if taken[bank]&x.reg.bit() != 0 {
+			h := a.values[x.value].hint
+			if h == none || taken[bank]&h.bit() != 0 {
+				pending = append(pending, key)
+				continue
 			}
+			x.reg = h
 		}
-		if x.reg != none {
-			taken[x.class] |= 1 << x.reg
-		} else {
-			x.from = pending
-		}
+		taken[bank] |= x.reg.bit()
 	}
-	for k := range m.cands {
-		if x := &m.cands[k]; x.from == pending {
-			x.reg = a.pick(x.class, room[x.class]&^taken[x.class], x.when, none)
-			taken[x.class] |= 1 << x.reg
-		}
-	}
-}
-
-// tested is how many registers of a class the branches into a block test at most, when they go nowhere else.
-func (a *Allocator) tested(b uint32, c flow.Class) (most int) {
-	f := a.f
-	for _, e := range f.Preds[f.Blocks[b].Preds.From:f.Blocks[b].Preds.To] {
-		n := 0
-		for _, v := range f.Of(f.Insts[f.Last(f.Edges[e].From)].Uses) {
-			if f.Class[v] == c {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
-// pending marks a candidate whose wished-for register went to another.
-const pending = ^uint32(0)
-
-// order puts what is in a register on every way first, then what is needed soonest.
-func (x *candidate) order(y *candidate, ways uint32) int {
-	if p, q := x.from == ways, y.from == ways; p != q {
-		if p {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(x.when.time(), y.when.time()), cmp.Compare(x.value, y.value))
-}
-
-// leave notes what is in registers at the end of a block, and goes on to a block that was scanned before.
-func (a *Allocator) leave(b uint32) {
-	f := a.f
-	a.end[b].from = uint32(len(a.ends))
-	for c := range flow.Class(flow.NumClasses) {
-		for u := a.used[c]; u != 0; u &= u - 1 {
-			r := uint8(bits.TrailingZeros64(u))
-			a.ends = append(a.ends, in{a.value[c][r], c, r})
-		}
-	}
-	a.end[b].to = uint32(len(a.ends))
-	s := f.Blocks[b].Succs
-	if s.Len() != 1 {
-		return
-	}
-	edge := &f.Edges[s.From]
-	to := &f.Blocks[edge.To]
-	if to.Preds.Len() < 2 {
-		return
-	}
-	if a.done[edge.To] {
-		a.resolve(s.From)
-		return
-	}
-	// The first to get there says where its arguments are; the others follow.
-	for k := range uint32(edge.Args.Len()) {
-		if r := a.reg[f.Ops[edge.Args.From+k]]; r != none {
-			for _, e := range f.Preds[to.Preds.From:to.Preds.To] {
-				if v := f.Ops[f.Edges[e].Args.From+k]; !a.done[f.Edges[e].From] && a.hint[v] == none {
-					a.hint[v] = r
-				}
-			}
-		}
+	for _, key := range pending {
+		x := &m.cands[uint32(key)]
+		bank := x.reg.bank()
+		x.reg = a.pick(bank, a.all[bank]&^taken[bank], x.when, none)
+		taken[bank] |= x.reg.bit()
 	}
 }

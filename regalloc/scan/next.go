@@ -1,58 +1,70 @@
 package scan
 
 import (
+	"slices"
+
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
 )
 
-// when says when a value is next needed in a register, as an instruction number of the block at hand, or beyond its end as the
-// number that the instruction would have if the way there went on in a line. The top bit says that a call comes before the value's last use.
+// when says how near the next use of a value is that wants a register, the greater the nearer: soonest less an instruction number of
+// the block at hand, or beyond its end less the number that the instruction would have if the way there went on in a line. The top bit
+// says that a call comes before the value's last use.
 type when uint32
 
 const (
-	crosses when = 1 << 31
-	never   when = crosses - 1 // no use left
-	stays   when = never - 1   // live, but nothing wants it in a register
-	latest  when = stays - 1
+	dead     when = 0 // no use left
+	unwanted when = 1 // live, but nothing wants it in a register
+	latest   when = 2
+	soonest  when = 1<<31 - 1
+	crosses  when = 1 << 31
 )
 
 // leaving a loop looks this much further away than it is, so that what is used inside comes first.
 const loopExit = 1 << 16
 
-func (w when) time() when    { return w &^ crosses }
+func (w when) near() when    { return w &^ crosses }
 func (w when) crosses() bool { return w&crosses != 0 }
-func (w when) live() bool    { return w.time() != never }
+func (w when) live() bool    { return w&^crosses != dead }
 
-// sum is a time a distance later.
-func sum(t when, d uint32) when { return when(min(uint64(t)+uint64(d), uint64(latest))) }
+// later is what is near one point, seen from a point that is d before it. It must be live.
+func (w when) later(d uint32) when {
+	return when(max(int64(w)-int64(d), int64(min(w, latest))))
+}
 
-// ahead is what the walk against the order knows of a value.
+// fromHead counts a time of a block that begins at instruction first from its head, atHead the other way around. Both keep the bit of calls.
+func (w when) fromHead(first uint32) when {
+	if w.near() > unwanted {
+		w += when(first)
+	}
+	return w
+}
+
+func (w when) atHead(first uint32) when { return w.near().later(first) | w&crosses }
+
+// operand is a row of Ops with what lies behind its instruction. 8 bytes.
+type operand struct {
+	value flow.Value
+	when  when
+}
+
+// ahead is what the walk against the order knows of a value, zero while it is dead. 8 bytes.
 type ahead struct {
-	next when
+	near when
 	mark int32 // calls counted when it became live in this block, -1 when one comes before its last use in a block further on
 }
 
 // packed is when the value is needed, after that many calls of the block. The sign of the difference is the bit of calls.
-func (w *ahead) packed(calls int32) when { return w.next | when(w.mark-calls)&crosses }
+func (d *ahead) packed(calls int32) when { return d.near | when(d.mark-calls)&crosses }
 
-// nextUses fills next for every operand, into for every value live into a block, in one walk against the order. Where a back edge leads is not
-// known yet: what it brings counts as live and not wanted. A second walk that knows better was tried, and saves no moves.
-func (a *Allocator) nextUses() {
+// lookAhead finds when every operand is needed next and what is live into every block, in one walk against the order. Where a back edge leads
+// is not known yet: its parameters count as live and not wanted, and what lives on around the loop is left to the scan.
+func (a *Allocator) lookAhead() {
 	f := a.f
-	a.next = arena.Resized(a.next, len(f.Ops))
-	a.into = arena.Resized(a.into, a.live.Rows())
-	for i := range a.into {
-		a.into[i] = stays
-	}
-	for b := range f.Blocks {
-		for row := f.Blocks[b].Params.From; row < f.Blocks[b].Params.To; row++ {
-			a.next[row] = stays
-		}
-	}
-	a.work = arena.Resized(a.work, f.Values())
-	for v := range a.work {
-		a.work[v] = ahead{next: never}
-	}
+	a.operands = arena.Resized(a.operands, len(f.Ops))
+	a.work = arena.Resized(a.work, f.Values()) // all zero between uses
+	a.reached = arena.Resized(a.reached, f.Values()+1)
+	a.rows = a.rows[:0]
 	order := a.loops.Order
 	for k := len(order) - 1; k >= 0; k-- {
 		a.lookBack(order[k])
@@ -61,88 +73,122 @@ func (a *Allocator) nextUses() {
 
 // lookBack walks one block from its end to its head.
 func (a *Allocator) lookBack(b uint32) {
-	f, work, next := a.f, a.work, a.next
+	f, work, operands, live, n := a.f, a.work, a.operands, a.reached, 0
 	ops := f.Ops
 	blk := &f.Blocks[b]
 	first, end := blk.Insts.From, blk.Insts.To
 	for e := blk.Succs.From; e < blk.Succs.To; e++ {
 		edge := &f.Edges[e]
-		to := edge.To
-		away := when(end)
-		if d, o := a.loops.Depth[b], a.loops.Depth[to]; o < d {
-			away = sum(away, (d-o)*loopExit)
+		to := &a.blocks[edge.To]
+		away := end
+		if d, o := a.loops.Depth[b], a.loops.Depth[edge.To]; o < d {
+			away += min(d-o, 1<<14) * loopExit // no farther than a number holds
 		}
-		into := a.into[a.live.Row(to):]
-		for k, v := range a.live.In(to) {
-			work[v].need(away, into[k])
-		}
-		params := f.Blocks[to].Params
-		start := when(f.Blocks[to].Insts.From)
-		for k, v := range f.Of(edge.Args) {
-			w := next[params.From+uint32(k)]
-			if w.time() < stays {
-				w -= start // from the head of its block; the bit of calls stays
+		for _, x := range a.rows[to.in.from:to.in.to] {
+			d := &work[x.value]
+			live[n] = x.value
+			if d.near == dead {
+				n++
 			}
-			work[v].need(away, w)
+			d.near = max(d.near, x.when.near().later(away))
+			d.mark |= int32(x.when) >> 31
+		}
+		if edge.Args.Len() == 0 {
+			continue
+		}
+		target := &f.Blocks[edge.To]
+		for k, v := range f.Of(edge.Args) {
+			w := unwanted
+			if to.known {
+				w = operands[target.Params.From+uint32(k)].when.fromHead(target.Insts.From)
+			}
+			if !w.live() {
+				continue
+			}
+			d := &work[v]
+			live[n] = v
+			if d.near == dead {
+				n++
+			}
+			d.near = max(d.near, w.near().later(away))
+			d.mark |= int32(w) >> 31
 		}
 	}
 	calls := int32(0)
 	for i := int(end) - 1; i >= int(first); i-- {
 		in := &f.Insts[i]
 		for row := in.Uses.To; row < in.To; row++ {
-			w := &work[ops[row]]
-			next[row] = w.packed(calls)
-			w.next = never
+			v := ops[row]
+			d := &work[v]
+			operands[row] = operand{v, d.packed(calls)}
+			*d = ahead{}
 		}
-		if in.Kind == flow.Call {
-			calls++
+		wanted := soonest - when(i)
+		if in.Kind != flow.Op && in.Kind != flow.Branch {
+			wanted = unwanted
+			if in.Kind == flow.Call {
+				calls++
+			}
 		}
 		for row := in.Uses.From; row < in.Uses.To; row++ {
-			next[row] = work[ops[row]].packed(calls)
+			v := ops[row]
+			operands[row] = operand{v, work[v].packed(calls)}
 		}
-		wanted := in.Kind == flow.Op || in.Kind == flow.Branch
 		for row := in.Uses.From; row < in.Uses.To; row++ {
-			w := &work[ops[row]]
-			if w.next == never {
-				*w = ahead{stays, calls}
+			v := ops[row]
+			d := &work[v]
+			live[n] = v
+			mark := d.mark
+			if d.near == dead {
+				n++
+				mark = calls
 			}
-			if wanted {
-				w.next = when(i)
-			}
+			d.mark = mark
+			d.near = max(d.near, wanted)
 		}
 	}
 	for row := blk.Params.From; row < blk.Params.To; row++ {
-		w := &work[ops[row]]
-		next[row] = w.packed(calls)
-		w.next = never
+		v := ops[row]
+		operands[row] = operand{v, work[v].packed(calls)}
+		work[v] = ahead{}
 	}
-	into := a.into[a.live.Row(b):]
-	for k, v := range a.live.In(b) {
-		w := &work[v]
-		t := w.packed(calls)
-		if t.time() < stays {
-			t -= when(first)
+	// What was reached and not defined is live into the block.
+	m := len(a.rows)
+	rows := slices.Grow(a.rows, n)[:m+n]
+	from := m
+	for _, v := range live[:n] {
+		d := &work[v]
+		rows[m] = operand{v, d.packed(calls).fromHead(first)}
+		if d.near != dead {
+			m++
 		}
-		into[k] = t
-		w.next = never
+		*d = ahead{}
 	}
-}
-
-// need makes a value live at the end of a block, for what is w away from the point away.
-func (d *ahead) need(away, w when) {
-	t := w.time()
-	if t == never {
-		return
+	a.rows = rows[:m]
+	x := &a.blocks[b]
+	x.in, x.known = span{uint32(from), uint32(m)}, true
+	if calls > 0 || x.calls {
+		if h := a.loops.Header[b]; h != flow.NoBlock {
+			a.blocks[h].calls = true
+		}
+		if a.loops.Heads[b] {
+			// What the loop uses goes around with it.
+			for k := from; k < m; k++ {
+				if rows[k].when.near() > soonest-loopExit {
+					rows[k].when |= crosses
+				}
+			}
+		}
 	}
-	if t != stays {
-		t = sum(away, uint32(t))
-	}
-	if d.next == never {
-		*d = ahead{next: t}
-	} else {
-		d.next = min(d.next, t)
-	}
-	if w.crosses() {
-		d.mark = -1
+	// Moves along the way into a block must leave what its branch tests in registers.
+	if uses := f.Insts[end-1].Uses; uses.Len() > 0 && blk.Succs.Len() == 1 {
+		var n [flow.NumClasses]uint32
+		for _, v := range f.Of(uses) {
+			n[f.Class[v]]++
+		}
+		to := &a.blocks[f.Edges[blk.Succs.From].To]
+		for c := range n {
+			to.tests[c] = max(to.tests[c], n[c])
+		}
 	}
 }

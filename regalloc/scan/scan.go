@@ -9,18 +9,55 @@ import (
 	"github.com/rosmar-compiler/rosmar/regalloc/flow"
 )
 
-// none is no register.
-const none = 0xff
+// reg is a register of either class: its number in six bits, above them its bank, which is one more than its class. Zero is none, of bank 0,
+// which has no registers: what is noted of it by the way has no meaning.
+type reg uint8
 
-// in says that a value is in a register. 8 bytes.
-type in struct {
+const (
+	none  reg = 0
+	banks     = flow.NumClasses + 1
+)
+
+func bank(c flow.Class) uint8 { return uint8(c) + 1 }
+
+// in gives the register of a bank that has a number.
+func in(bank uint8, number int) reg { return reg(bank<<6) | reg(number) }
+
+func (r reg) bank() uint8       { return uint8(r >> 6) }
+func (r reg) class() flow.Class { return flow.Class(r>>6) - 1 }
+func (r reg) bit() uint64       { return 1 << (r & 63) }
+func (r reg) place() flow.Place { return flow.Place(r & 63) }
+
+// held says that a value is in a register. 8 bytes.
+type held struct {
 	value flow.Value
-	class flow.Class
-	reg   uint8
+	reg   reg
 }
 
 // span is a run of rows of a list.
 type span struct{ from, to uint32 }
+
+// block is what is known of a block. 36 bytes.
+type block struct {
+	in    span                    // in rows: what is live into it
+	end   span                    // in ends: what is in registers behind it, if another block than the next asks
+	head  span                    // in heads: what is in registers at its head, if a way that is scanned later meets others there
+	tests [flow.NumClasses]uint32 // registers that a branch into it tests at most, when it goes nowhere else
+	known bool                    // the walk back has been there
+	done  bool                    // the scan has been there
+	led   bool                    // a way into it that was scanned has said where its arguments are
+	calls bool                    // it heads a loop with calls
+}
+
+// state is what is known of a value. 16 bytes.
+type state struct {
+	slot  uint32 // 1 + the slot that it needs, 0 if it needs none
+	store uint32 // the instruction before which its store stands if it needs one
+	loop  uint32 // head of a loop around which it stays in a register, 0 if of none
+	reg   reg    // where it is now
+	hint  reg    // which would save a copy
+	birth reg    // which its definition writes
+}
 
 // Allocator is the storage of one worker's allocations. The zero value is ready; a second function of the same size allocates
 // nothing.
@@ -28,34 +65,32 @@ type Allocator struct {
 	f    *flow.Func
 	regs flow.File
 
-	live  flow.Live
-	loops flow.Loops
+	loops  flow.Loops
+	blocks []block
 
 	// What is known before the scan.
-	next []when  // by row of Ops: when the value is needed after this operand
-	into []when  // by row of live: when it is needed after the head of the block
-	work []ahead // by value
+	operands []operand // by row of Ops, arguments of edges not among them
+	rows     []operand // what is live into blocks, but for what only a back edge leads to, and when it is needed after the head
+	work     []ahead   // by value
+	reached  []flow.Value
 
 	// Where values are at the point of the scan.
-	reg   []uint8 // by value
-	hint  []uint8 // by value: the register that would save a copy
-	used  [flow.NumClasses]uint64
-	value [flow.NumClasses][flow.MaxRegs]flow.Value
-	when  [flow.NumClasses][flow.MaxRegs]when
+	values    []state
+	all, gone [banks]uint64   // by bank: registers, those that calls destroy
+	used      [banks]uint64   // by bank: registers that hold a value
+	value     [256]flow.Value // by register
+	when      [256]when       // by register
+	last      uint32          // the block that was scanned last
+	loop      uint32          // head of the innermost loop around the block at hand, itself if it is one
 
-	spilled []bool       // by value: it needs a slot
-	born    []bool       // by value: it is written to its slot and needs no store
-	slotOf  []flow.Value // by value: whose slot it shares, itself if nobody's
+	ends, heads []held
 
-	ends, heads []in   // what is in registers at the ends and heads of blocks
-	end, head   []span // by block, in ends and heads; a head only where blocks meet
-	done        []bool // by block: the scan has been there
+	merge    mergeScratch
+	together flow.Parallel
 
-	merge mergeScratch
-	copy  copyScratch
-
-	moves  []flow.Move // as they come
-	store  []flow.Move
+	moves  []flow.Move  // as they come
+	stored []flow.Value // what needs a slot and a store
+	slots  uint32
 	count  []uint32
 	answer *flow.Answer
 	err    error
@@ -69,17 +104,16 @@ func (a *Allocator) Run(f *flow.Func, regs flow.File, ans *flow.Answer) error {
 	}
 	a.f, a.regs, a.answer, a.err = f, regs, ans, nil
 	defer func() { a.f, a.answer = nil, nil }()
-	a.live.Build(f)
 	a.loops.Build(f)
-	a.nextUses()
 	a.begin()
+	a.lookAhead()
 	for _, b := range a.loops.Order {
 		a.enter(b)
 		a.scan(b)
-		a.leave(b)
 		if a.err != nil {
 			return fmt.Errorf("function %s: block %d: %w", f.Name, b, a.err)
 		}
+		a.leave(b)
 	}
 	a.finish()
 	return nil
@@ -88,128 +122,168 @@ func (a *Allocator) Run(f *flow.Func, regs flow.File, ans *flow.Answer) error {
 // begin empties the tables.
 func (a *Allocator) begin() {
 	f := a.f
-	nv, nb := f.Values(), len(f.Blocks)
-	a.reg, a.hint = arena.Resized(a.reg, nv), arena.Resized(a.hint, nv)
-	a.slotOf = arena.Resized(a.slotOf, nv)[:nv]
-	for v := range a.reg {
-		a.reg[v], a.hint[v], a.slotOf[v] = none, none, flow.Value(v)
+	for c := range flow.Class(flow.NumClasses) {
+		a.all[bank(c)], a.gone[bank(c)] = a.regs.All(c), a.regs.Destroyed(c)
 	}
-	a.spilled, a.born = arena.Zeroed(a.spilled, nv), arena.Zeroed(a.born, nv)
-	a.used = [flow.NumClasses]uint64{}
+	a.values = arena.Zeroed(a.values, f.Values())
+	a.blocks = arena.Zeroed(a.blocks, len(f.Blocks))
+	a.used = [banks]uint64{}
+	a.last = flow.NoBlock
 	a.ends, a.heads = a.ends[:0], a.heads[:0]
-	a.end, a.head = arena.Resized(a.end, nb), arena.Resized(a.head, nb)
-	a.done = arena.Zeroed(a.done, nb)
-	a.merge.begin(nv)
-	a.copy.begin(nv)
-	a.moves = a.moves[:0]
+	a.merge.begin(f.Values())
+	a.moves, a.stored, a.slots = a.moves[:0], a.stored[:0], 0
 	a.answer.Place = arena.Resized(a.answer.Place, len(f.Ops))
-	for row := range a.answer.Place {
-		a.answer.Place[row] = flow.NoPlace
+	if len(a.loops.Order) < len(f.Blocks) {
+		for row := range a.answer.Place {
+			a.answer.Place[row] = flow.NoPlace // blocks that control never reaches keep this
+		}
 	}
 }
 
-// slot is the place of a value's slot, named by the value until all are known.
-func slot(v flow.Value) flow.Place { return flow.Slot(int(v)) }
+// slot is the place of a value's slot, which it has from now on.
+func (a *Allocator) slot(v flow.Value) flow.Place {
+	s := &a.values[v]
+	if s.slot == 0 {
+		a.slots++
+		s.slot = a.slots
+		a.stored = append(a.stored, v)
+	}
+	return flow.Slot(int(s.slot - 1))
+}
+
+// born places a value in a slot where it is defined.
+func (a *Allocator) born(v flow.Value) flow.Place {
+	a.slots++
+	a.values[v].slot = a.slots
+	return flow.Slot(int(a.slots - 1))
+}
 
 // scan walks the instructions of a block.
 func (a *Allocator) scan(b uint32) {
 	f := a.f
 	blk := &f.Blocks[b]
 	for i := blk.Insts.From; i < blk.Insts.To; i++ {
-		switch in := &f.Insts[i]; in.Kind {
+		switch x := &f.Insts[i]; x.Kind {
 		case flow.Op, flow.Branch:
-			a.uses(i, in.Uses)
-			a.results(i, in.Defs())
+			a.uses(i, x.Uses)
+			a.results(i, x.Defs())
 		case flow.Call:
-			a.call(i, a.reads(in.Uses))
-			a.arrive(i, in.Defs())
+			a.call(i, a.reads(x.Uses))
+			a.arrive(i, x.Defs())
 		case flow.Args:
-			a.arrive(i, in.Defs())
+			a.arrive(i, x.Defs())
 		case flow.Return:
-			a.reads(in.Uses)
+			a.reads(x.Uses)
 		}
 	}
 }
 
 // uses brings what an instruction reads into registers.
 func (a *Allocator) uses(i uint32, s flow.Span) {
-	f := a.f
-	var pinned [flow.NumClasses]uint64
+	values, operands, place := a.values, a.operands[s.From:s.To], a.answer.Place[s.From:s.To]
 	missing := false
-	for row := s.From; row < s.To; row++ {
-		v := f.Ops[row]
-		if r := a.reg[v]; r != none {
-			pinned[f.Class[v]] |= 1 << r
-			a.answer.Place[row] = flow.Reg(int(r))
-		} else {
+	for k := range operands {
+		r := values[operands[k].value].reg
+		if r == none {
 			missing = true
 		}
+		place[k] = r.place()
 	}
 	if missing {
-		for row := s.From; row < s.To; row++ {
-			v := f.Ops[row]
-			c := f.Class[v]
-			if a.reg[v] == none {
-				r := a.find(i, c, pinned[c], a.next[row], a.hint[v])
-				if r == none {
-					a.short(i, c)
-					return
-				}
-				a.put(c, r, v, a.next[row])
-				a.move(i, c, slot(v), flow.Reg(int(r)))
-				a.spilled[v] = true
-			}
-			pinned[c] |= 1 << a.reg[v]
-			a.answer.Place[row] = flow.Reg(int(a.reg[v]))
-		}
+		a.fetch(i, s)
+	}
+	for k := range operands {
+		a.pass(operands[k])
+	}
+}
+
+// fetch loads what is not in registers.
+func (a *Allocator) fetch(i uint32, s flow.Span) {
+	var pinned [banks]uint64
+	for _, o := range a.operands[s.From:s.To] {
+		r := a.values[o.value].reg
+		pinned[r.bank()] |= r.bit()
 	}
 	for row := s.From; row < s.To; row++ {
-		a.pass(f.Ops[row], a.next[row])
+		o := a.operands[row]
+		x := &a.values[o.value]
+		if x.reg == none {
+			bank := bank(a.f.Class[o.value])
+			r := a.find(i, bank, pinned[bank], o.when, x.hint)
+			if r == none {
+				a.short(i, bank)
+				return
+			}
+			a.put(r, o.value, o.when)
+			a.move(i, r.class(), a.slot(o.value), r.place())
+			pinned[bank] |= r.bit()
+		}
+		a.answer.Place[row] = x.reg.place()
 	}
 }
 
 // reads takes what may be anywhere from where it is, and tells the registers that it reads.
-func (a *Allocator) reads(s flow.Span) (regs [flow.NumClasses]uint64) {
+func (a *Allocator) reads(s flow.Span) (regs [banks]uint64) {
 	for row := s.From; row < s.To; row++ {
-		v := a.f.Ops[row]
-		if r := a.reg[v]; r != none {
-			a.answer.Place[row] = flow.Reg(int(r))
-			regs[a.f.Class[v]] |= 1 << r
+		v := a.operands[row].value
+		if r := a.values[v].reg; r != none {
+			a.answer.Place[row] = r.place()
+			regs[r.bank()] |= r.bit()
 		} else {
-			a.answer.Place[row] = slot(v)
-			a.spilled[v] = true
+			a.answer.Place[row] = a.slot(v)
 		}
 	}
-	for row := s.From; row < s.To; row++ {
-		a.pass(a.f.Ops[row], a.next[row])
+	for _, o := range a.operands[s.From:s.To] {
+		a.pass(o)
 	}
 	return regs
 }
 
 // pass notes when a value is needed after an operand, and frees its register when never.
-func (a *Allocator) pass(v flow.Value, w when) {
-	r := a.reg[v]
-	if r == none {
-		return
+func (a *Allocator) pass(o operand) {
+	x := &a.values[o.value]
+	r := x.reg
+	a.when[r] = o.when // of no register it has no meaning
+	if !o.when.live() && !a.stays(x, r) {
+		a.used[r.bank()] &^= r.bit()
+		x.reg = none
 	}
-	c := a.f.Class[v]
-	if w.live() {
-		a.when[c][r] = w
-	} else {
-		a.drop(c, r)
+}
+
+// stays keeps what a loop brings back to its head.
+func (a *Allocator) stays(x *state, r reg) bool {
+	if x.loop == 0 || !a.inside(x.loop) {
+		return false
 	}
+	a.when[r] = unwanted
+	return true
+}
+
+// nest bounds the loops that are asked whether they bring a value back, from the inside out. Beyond it values leave their registers.
+const nest = 8
+
+// inside reports whether the block at hand is in the loop of a head.
+func (a *Allocator) inside(head uint32) bool {
+	h := a.loop
+	for range nest {
+		if h == head || h == flow.NoBlock {
+			return h == head
+		}
+		h = a.loops.Header[h]
+	}
+	return false
 }
 
 // put gives a register to a value, drop takes it away.
-func (a *Allocator) put(c flow.Class, r uint8, v flow.Value, w when) {
-	a.used[c] |= 1 << r
-	a.value[c][r], a.when[c][r] = v, w
-	a.reg[v] = r
+func (a *Allocator) put(r reg, v flow.Value, w when) {
+	a.used[r.bank()] |= r.bit()
+	a.value[r], a.when[r] = v, w
+	a.values[v].reg = r
 }
 
-func (a *Allocator) drop(c flow.Class, r uint8) {
-	a.used[c] &^= 1 << r
-	a.reg[a.value[c][r]] = none
+func (a *Allocator) drop(r reg) {
+	a.used[r.bank()] &^= r.bit()
+	a.values[a.value[r]].reg = none
 }
 
 func (a *Allocator) move(at uint32, c flow.Class, from, to flow.Place) {
@@ -218,119 +292,119 @@ func (a *Allocator) move(at uint32, c flow.Class, from, to flow.Place) {
 
 // pick takes a register of a set for a value that is needed at w: the one that saves a copy, else one that calls spare if a call
 // comes, else the lowest, which they do not. The set is not empty.
-func (a *Allocator) pick(c flow.Class, free uint64, w when, hint uint8) uint8 {
-	if hint != none && free>>hint&1 != 0 {
+func (a *Allocator) pick(bank uint8, free uint64, w when, hint reg) reg {
+	if hint != none && free&hint.bit() != 0 {
 		return hint
 	}
 	if w.crosses() {
-		if s := free &^ a.regs.Destroyed(c); s != 0 {
-			return uint8(bits.TrailingZeros64(s))
+		if s := free &^ a.gone[bank]; s != 0 {
+			free = s
 		}
 	}
-	return uint8(bits.TrailingZeros64(free))
+	return in(bank, bits.TrailingZeros64(free))
 }
 
 // find takes a free register for a value, or that of the value that is needed last; none when all are pinned.
-func (a *Allocator) find(i uint32, c flow.Class, pinned uint64, w when, hint uint8) uint8 {
-	if free := a.regs.All(c) &^ a.used[c] &^ pinned; free != 0 {
-		return a.pick(c, free, w, hint)
+func (a *Allocator) find(i uint32, bank uint8, pinned uint64, w when, hint reg) reg {
+	if free := a.all[bank] &^ a.used[bank] &^ pinned; free != 0 {
+		return a.pick(bank, free, w, hint)
 	}
-	r := a.victim(i, c, a.used[c]&^pinned)
+	r := a.victim(i, bank, a.used[bank]&^pinned)
 	if r != none {
-		a.evict(c, r)
+		a.drop(r)
 	}
 	return r
 }
 
 // victim is the register of a set whose value is needed last. What has no slot yet would cost a store too and counts as needed in
 // half the time: between a quarter and the whole of it the moves of real programs differ by less than 5 %.
-func (a *Allocator) victim(i uint32, c flow.Class, set uint64) uint8 {
-	best, far := uint8(none), int64(-1)
+func (a *Allocator) victim(i uint32, bank uint8, set uint64) reg {
+	best, far := none, int64(-1)
 	for ; set != 0; set &= set - 1 {
-		r := bits.TrailingZeros64(set)
-		d := int64(a.when[c][r].time()) - int64(i)
-		if !a.spilled[a.value[c][r]] {
+		r := in(bank, bits.TrailingZeros64(set))
+		d := int64(soonest-a.when[r].near()) - int64(i)
+		if a.values[a.value[r]].slot == 0 {
 			d /= 2
 		}
 		if d > far {
-			best, far = uint8(r), d
+			best, far = r, d
 		}
 	}
 	return best
 }
 
-// evict leaves a value to its slot.
-func (a *Allocator) evict(c flow.Class, r uint8) {
-	a.spilled[a.value[c][r]] = true
-	a.drop(c, r)
-}
-
 // results gives registers to what an instruction writes.
 func (a *Allocator) results(i uint32, s flow.Span) {
-	f := a.f
-	var pinned [flow.NumClasses]uint64
+	var pinned [banks]uint64
 	for row := s.From; row < s.To; row++ {
-		v := f.Ops[row]
-		c := f.Class[v]
-		r := a.find(i, c, pinned[c], a.next[row], a.hint[v])
+		o := a.operands[row]
+		x := &a.values[o.value]
+		bank := bank(a.f.Class[o.value])
+		r := a.find(i, bank, pinned[bank], o.when, x.hint)
 		if r == none {
-			a.short(i, c)
+			a.short(i, bank)
 			return
 		}
-		pinned[c] |= 1 << r
-		a.put(c, r, v, a.next[row])
-		a.answer.Place[row] = flow.Reg(int(r))
+		pinned[bank] |= r.bit()
+		a.answer.Place[row] = r.place()
+		x.store, x.birth = i+1, r
+		a.put(r, o.value, o.when)
 	}
-	for row := s.From; row < s.To; row++ {
-		a.pass(f.Ops[row], a.next[row])
+	for _, o := range a.operands[s.From:s.To] {
+		if !o.when.live() {
+			a.drop(a.values[o.value].reg)
+		}
 	}
 }
 
 // arrive places what comes from outside: in a register that is free, else in a slot from birth.
 func (a *Allocator) arrive(i uint32, s flow.Span) {
-	f := a.f
 	for row := s.From; row < s.To; row++ {
-		v, w := f.Ops[row], a.next[row]
-		c := f.Class[v]
-		free := a.regs.All(c) &^ a.used[c]
+		o := a.operands[row]
+		v, w := o.value, o.when
+		x := &a.values[v]
+		bank := bank(a.f.Class[v])
+		free := a.all[bank] &^ a.used[bank]
 		if w.crosses() {
-			free &^= a.regs.Destroyed(c)
+			free &^= a.gone[bank]
 		}
-		if w.time() == stays || free == 0 {
-			a.answer.Place[row] = slot(v)
-			a.spilled[v], a.born[v] = true, true
+		if w.near() == unwanted || free == 0 {
+			a.answer.Place[row] = a.born(v)
 			continue
 		}
-		r := a.pick(c, free, w, a.hint[v])
-		a.put(c, r, v, w)
-		a.answer.Place[row] = flow.Reg(int(r))
+		r := a.pick(bank, free, w, x.hint)
+		a.answer.Place[row] = r.place()
+		x.store, x.birth = i+1, r
+		a.put(r, v, w)
 	}
-	for row := s.From; row < s.To; row++ {
-		a.pass(f.Ops[row], a.next[row])
+	for _, o := range a.operands[s.From:s.To] {
+		if r := a.values[o.value].reg; r != none && !o.when.live() {
+			a.drop(r)
+		}
 	}
 }
 
 // call saves what the call at i would destroy: in a register that survives when there is one that the call does not read, else in the
 // slot.
-func (a *Allocator) call(i uint32, read [flow.NumClasses]uint64) {
-	for c := range flow.Class(flow.NumClasses) {
-		gone := a.regs.Destroyed(c)
-		for lost := a.used[c] & gone; lost != 0; lost &= lost - 1 {
-			r := uint8(bits.TrailingZeros64(lost))
-			v, w := a.value[c][r], a.when[c][r]
-			free := a.regs.All(c) &^ a.used[c] &^ gone &^ read[c]
-			if free == 0 || w.time() == stays && a.spilled[v] {
-				a.evict(c, r)
+func (a *Allocator) call(i uint32, read [banks]uint64) {
+	for bank := uint8(1); bank < banks; bank++ {
+		for lost := a.used[bank] & a.gone[bank]; lost != 0; lost &= lost - 1 {
+			r := in(bank, bits.TrailingZeros64(lost))
+			v, w := a.value[r], a.when[r]
+			x := &a.values[v]
+			free := a.all[bank] &^ a.used[bank] &^ a.gone[bank] &^ read[bank]
+			a.drop(r)
+			if free == 0 || w.near() == unwanted && x.slot != 0 {
 				continue
 			}
-			s := a.pick(c, free, w, a.hint[v])
-			a.move(i, c, flow.Reg(int(r)), flow.Reg(int(s)))
-			a.drop(c, r)
-			a.put(c, s, v, w)
+			s := a.pick(bank, free, w, x.hint)
+			a.move(i, r.class(), r.place(), s.place())
+			a.put(s, v, w)
 		}
 	}
 }
 
-func (a *Allocator) short(i uint32, c flow.Class) {
+func (a *Allocator) short(i uint32, bank uint8) {
+	c := flow.Class(bank - 1)
 	a.err = target.Errorf(target.Limit, "instruction %d needs more than the %d %s registers at once; give the file more", i, a.regs.N[c], c)
 }
