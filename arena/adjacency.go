@@ -107,6 +107,9 @@ func (g *Adjacency) Neighbours(a uint32) []uint32 {
 	return g.done[i:j:j]
 }
 
+// Rows returns all neighbours: those of a are near[start[a]:start[a+1]]. Valid as Neighbours is; start is not nil.
+func (g *Adjacency) Rows() (start, near []uint32) { return g.off, g.done }
+
 // Degree returns the number of neighbours of a. It may be asked from Fill on.
 func (g *Adjacency) Degree(a uint32) int { return int(g.deg[a]) }
 

@@ -33,6 +33,8 @@ type Graph struct {
 	segs   []Seg
 	single bool // one segment a node, node k's at position k
 	adj    arena.Adjacency
+	start  []uint32 // of adj: node n has near[start[n]:start[n+1]]; nil when no edges are kept
+	near   []uint32
 	matrix arena.BitMatrix
 	index  Index
 	live   arena.SparseSet
@@ -58,7 +60,7 @@ func (g *Graph) Build(n int, segs []Seg) {
 	}
 	g.orderEnds()
 	if pairs := g.countPairs(); pairs > g.Limits.Edges {
-		g.Kind = GraphIndex
+		g.Kind, g.start = GraphIndex, nil
 		g.index.Build(segs)
 		if !g.single {
 			g.groupSegs()
@@ -85,6 +87,7 @@ func (g *Graph) Build(n int, segs []Seg) {
 		g.adj.Unique()
 	}
 	g.edges = g.adj.Edges()
+	g.start, g.near = g.adj.Rows()
 }
 
 // BuildEdges takes the pairs of n nodes that interfere, each once, in any order. Pairs of a node with itself are dropped. There are
@@ -93,6 +96,7 @@ func (g *Graph) BuildEdges(n int, edges [][2]uint32) {
 	g.n, g.segs, g.single, g.Kind = n, nil, false, GraphAdjacency
 	g.adj.Build(n, edges)
 	g.edges = g.adj.Edges()
+	g.start, g.near = g.adj.Rows()
 }
 
 // orderEnds sorts the positions of the segments by end, by counting.
@@ -190,11 +194,17 @@ func (g *Graph) sweep(matrix, put bool) {
 
 func (g *Graph) segsOf(n uint32) []uint32 { return g.segOf[g.off[n]:g.off[n+1]] }
 
-// Neighbours are the nodes that interfere with n, each once, in no order that matters. Valid until the next call.
+// Neighbours are the nodes that interfere with n, each once, in no order that matters. Not to be written; valid until the next call.
+// Small enough to stand inline: colouring asks three times a node, for lists that are often short.
 func (g *Graph) Neighbours(n uint32) []uint32 {
-	if g.Kind == GraphAdjacency {
-		return g.adj.Neighbours(n)
+	if g.start == nil {
+		return g.overlapping(n)
 	}
+	return g.near[g.start[n]:g.start[n+1]]
+}
+
+// overlapping is Neighbours by the index.
+func (g *Graph) overlapping(n uint32) []uint32 {
 	if g.single {
 		hits := g.index.Append(g.hits[:0], g.segs[n].Start, g.segs[n].End)
 		for i, h := range hits {

@@ -93,8 +93,18 @@ func (l *Lanes) Place(n uint32, neighbours []uint32) bool {
 	switch l.rows {
 	case 0:
 		busy, mask := l.taken[0], l.mask
-		for _, j := range neighbours {
-			busy |= mask[j]
+		// Four at a time; the last four may overlap those before, so that no rest needs a loop whose end would be guessed wrong.
+		if last := len(neighbours) - 4; last >= 0 {
+			for i := 0; i < last; i += 4 {
+				q := neighbours[i : i+4 : i+4]
+				busy |= mask[q[0]] | mask[q[1]] | mask[q[2]] | mask[q[3]]
+			}
+			q := neighbours[last:]
+			busy |= mask[q[0]] | mask[q[1]] | mask[q[2]] | mask[q[3]]
+		} else {
+			for _, j := range neighbours {
+				busy |= mask[j]
+			}
 		}
 		if l.width[n] == 1 {
 			at := bits.TrailingZeros64(^busy)

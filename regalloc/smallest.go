@@ -10,21 +10,28 @@ import "github.com/rosmar-compiler/rosmar/arena"
 //
 // All nodes of at most k neighbours go before k grows, the one found last first. So an edge costs one decrement a side and
 // nothing moves between buckets; a level looks at the nodes that have more than k neighbours left, which is at most twice the
-// edges over all levels.
+// edges over all levels. Once all that are left may go, no degree matters any more: that saves the edges of the last k + 1 nodes
+// at least, which often have the most.
 func (s *Solver) SmallestLast() (degeneracy int) {
 	n := s.Graph.Len()
-	s.Order = arena.Resized(s.Order, n)[:0]
+	s.Order = arena.Resized(s.Order, n)
 	s.degree = arena.Resized(s.degree, n)
 	s.byRank = arena.Resized(s.byRank, n)
 	s.left = arena.Resized(s.left, n)
 	const gone = 1<<31 - 1 // bit 30 tells it from a degree, however often it is decremented
 	deg, stack, left, order := s.degree, s.byRank, s.left, s.Order
+	// Nodes without neighbours go at once.
+	done, kept := 0, 0
 	for i := range deg {
-		deg[i] = uint32(len(s.Graph.Neighbours(uint32(i))))
-		left[i] = uint32(i)
+		d := uint32(len(s.Graph.Neighbours(uint32(i))))
+		deg[i], order[done], left[kept] = d, uint32(i), uint32(i)
+		some := int((0 - d) >> 31)
+		kept += some
+		done += 1 - some
 	}
-	for len(order) < n {
-		if alive := n - len(order); len(left) > alive+alive/4 {
+	left = left[:kept]
+	for done < n {
+		if alive := n - done; len(left) > alive+alive/4 {
 			kept := 0
 			for _, i := range left {
 				left[kept] = i
@@ -45,11 +52,12 @@ func (s *Solver) SmallestLast() (degeneracy int) {
 			top++
 		}
 		degeneracy = int(k)
-		for top > 0 {
+		for top > 0 && done+top < n {
 			top--
 			i := stack[top]
 			deg[i] = gone
-			order = append(order, i)
+			order[done] = i
+			done++
 			for _, j := range s.Graph.Neighbours(i) {
 				d := deg[j] - 1
 				deg[j] = d
@@ -59,7 +67,12 @@ func (s *Solver) SmallestLast() (degeneracy int) {
 				}
 			}
 		}
+		for top > 0 { // what is left, if anything
+			top--
+			order[done] = stack[top]
+			done++
+		}
 	}
-	s.Order, s.Certain = order, n
+	s.Certain = n
 	return degeneracy
 }
