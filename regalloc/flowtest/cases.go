@@ -42,6 +42,8 @@ func Cases() []Case {
 			Ints(3, 8, "b 0\na 0,1,2 <\ni 6 <0\nj 6,1 >1:1,2,0\nb 1 3 4 5\ni 7 <3,4\nj 7 >2:\nb 2\nr 3,4,5,7\n"), files(2, 6)},
 		{"a branch that tests one value twice, where blocks meet",
 			Ints(4, 6, "b 0\na 0,1 <\nj 0 >1: >2:\nb 1\nj 0,0 >3:1,0\nb 2\ni 4 <1\nj 4,4 >3:4,1\nb 3 2 3\ni 5 <2,3\nr 5,2,0\n"), files(2, 5)},
+		{"and three times, where all registers change",
+			Ints(4, 5, "b 0\na 0,1 <\ni  <0,1\nj 0 >1: >2:\nb 1\nj 0,0,0 >3:1,0\nb 2\nj 1,1,1 >3:0,1\nb 3 2 3\ni 4 <2,3\nr 4\n"), files(2, 4)},
 	}
 }
 

@@ -20,7 +20,8 @@ func (a *Allocator) leave(b uint32) {
 	}
 	x := &a.blocks[b]
 	x.end.from = uint32(len(a.ends))
-	for bank := uint8(1); bank < banks; bank++ {
+	for c := range flow.Class(flow.NumClasses) {
+		bank := bank(c)
 		for u := a.used[bank]; u != 0; u &= u - 1 {
 			r := in(bank, bits.TrailingZeros64(u))
 			a.ends = append(a.ends, held{a.value[r], r})

@@ -57,7 +57,8 @@ func (a *Allocator) enter(b uint32) {
 
 // empty takes all registers away.
 func (a *Allocator) empty() {
-	for bank := uint8(1); bank < banks; bank++ {
+	for c := range flow.Class(flow.NumClasses) {
+		bank := bank(c)
 		for u := a.used[bank]; u != 0; u &= u - 1 {
 			a.values[a.value[in(bank, bits.TrailingZeros64(u))]].reg = none
 		}
@@ -87,7 +88,8 @@ func (a *Allocator) inherit(b, e uint32) {
 		wanted[r.bank()] |= r.bit()
 	}
 	var idle [banks]uint64
-	for bank := uint8(1); bank < banks; bank++ {
+	for c := range flow.Class(flow.NumClasses) {
+		bank := bank(c)
 		for u := a.used[bank] &^ wanted[bank]; u != 0; u &= u - 1 {
 			r := in(bank, bits.TrailingZeros64(u))
 			if !a.stays(&a.values[a.value[r]], r) {
@@ -98,7 +100,8 @@ func (a *Allocator) inherit(b, e uint32) {
 	if edge.Args.Len() > 0 {
 		a.pour(b, edge, &idle)
 	}
-	for bank := uint8(1); bank < banks; bank++ {
+	for c := range flow.Class(flow.NumClasses) {
+		bank := bank(c)
 		for u := idle[bank]; u != 0; u &= u - 1 {
 			a.drop(in(bank, bits.TrailingZeros64(u)))
 		}
@@ -331,7 +334,7 @@ func (a *Allocator) choose(b uint32) {
 	for _, key := range m.order {
 		x := &m.cands[uint32(key)]
 		bank := x.reg.bank()
-		if left[bank] == 0 {
+		if left[bank] <= 0 { // a branch may test one value more than once
 			x.reg = none
 			continue
 		}

@@ -115,36 +115,38 @@ func (a *Allocator) lookBack(b uint32) {
 		}
 	}
 	calls := int32(0)
-	for i := int(end) - 1; i >= int(first); i-- {
-		in := &f.Insts[i]
-		for row := in.Uses.To; row < in.To; row++ {
-			v := ops[row]
+	insts := f.Insts[first:end]
+	for k := len(insts) - 1; k >= 0; k-- {
+		x := &insts[k]
+		rows, out := ops[x.Uses.From:x.To], operands[x.Uses.From:x.To]
+		uses := x.Uses.Len()
+		for j := uses; j < len(rows) && j < len(out); j++ {
+			v := rows[j]
 			d := &work[v]
-			operands[row] = operand{v, d.packed(calls)}
+			out[j] = operand{v, d.packed(calls)}
 			*d = ahead{}
 		}
-		wanted := soonest - when(i)
-		if in.Kind != flow.Op && in.Kind != flow.Branch {
+		wanted := soonest - when(first) - when(k)
+		if x.Kind != flow.Op && x.Kind != flow.Branch {
 			wanted = unwanted
-			if in.Kind == flow.Call {
+			if x.Kind == flow.Call {
 				calls++
 			}
 		}
-		for row := in.Uses.From; row < in.Uses.To; row++ {
-			v := ops[row]
-			operands[row] = operand{v, work[v].packed(calls)}
+		rows, out = rows[:uses], out[:uses]
+		// A value that the instruction reads twice is needed after both what it is after the instruction.
+		for j, v := range rows {
+			out[j] = operand{v, work[v].packed(calls)}
 		}
-		for row := in.Uses.From; row < in.Uses.To; row++ {
-			v := ops[row]
-			d := &work[v]
+		for _, v := range rows {
+			d := work[v]
 			live[n] = v
-			mark := d.mark
 			if d.near == dead {
 				n++
-				mark = calls
+				d.mark = calls
 			}
-			d.mark = mark
 			d.near = max(d.near, wanted)
+			work[v] = d
 		}
 	}
 	for row := blk.Params.From; row < blk.Params.To; row++ {

@@ -13,10 +13,10 @@ import (
 // which has no registers: what is noted of it by the way has no meaning.
 type reg uint8
 
-const (
-	none  reg = 0
-	banks     = flow.NumClasses + 1
-)
+const none reg = 0
+
+// banks is as many as two bits can name.
+const banks = 4
 
 func bank(c flow.Class) uint8 { return uint8(c) + 1 }
 
@@ -165,8 +165,7 @@ func (a *Allocator) scan(b uint32) {
 	for i := blk.Insts.From; i < blk.Insts.To; i++ {
 		switch x := &f.Insts[i]; x.Kind {
 		case flow.Op, flow.Branch:
-			a.uses(i, x.Uses)
-			a.results(i, x.Defs())
+			a.op(i, x)
 		case flow.Call:
 			a.call(i, a.reads(x.Uses))
 			a.arrive(i, x.Defs())
@@ -178,22 +177,58 @@ func (a *Allocator) scan(b uint32) {
 	}
 }
 
-// uses brings what an instruction reads into registers.
-func (a *Allocator) uses(i uint32, s flow.Span) {
-	values, operands, place := a.values, a.operands[s.From:s.To], a.answer.Place[s.From:s.To]
+// op brings what an instruction reads into registers and gives registers to what it writes.
+func (a *Allocator) op(i uint32, x *flow.Inst) {
+	values := a.values
+	rows, place := a.operands[x.Uses.From:x.To], a.answer.Place[x.Uses.From:x.To]
+	uses := rows[:x.Uses.Len()]
 	missing := false
-	for k := range operands {
-		r := values[operands[k].value].reg
+	for k := range uses {
+		r := values[uses[k].value].reg
 		if r == none {
 			missing = true
 		}
 		place[k] = r.place()
 	}
 	if missing {
-		a.fetch(i, s)
+		a.fetch(i, x.Uses)
 	}
-	for k := range operands {
-		a.pass(operands[k])
+	var ints, floats uint64
+	for k := range uses {
+		o := uses[k]
+		x := &values[o.value]
+		r := x.reg
+		a.when[r] = o.when
+		if o.when.live() || x.loop != 0 && a.stays(x, r) {
+			continue
+		}
+		x.reg = none
+		ints |= r.bit() & -uint64(r>>6&1)
+		floats |= r.bit() & -uint64(r>>7)
+	}
+	a.used[1] &^= ints
+	a.used[2] &^= floats
+	switch defs := rows[len(uses):]; len(defs) {
+	case 0:
+	case 1:
+		o := defs[0]
+		s := &values[o.value]
+		bank := bank(a.f.Class[o.value])
+		r := a.find(i, bank, 0, o.when, s.hint)
+		if r == none {
+			a.short(i, bank)
+			return
+		}
+		place[len(uses)] = r.place()
+		s.store, s.birth = i+1, r
+		if !o.when.live() {
+			return
+		}
+		s.reg = r
+		a.used[r.bank()] |= r.bit()
+		a.value[r], a.when[r] = o.value, o.when
+	default:
+		a.results(i, x.Defs())
 	}
 }
 
@@ -234,20 +269,21 @@ func (a *Allocator) reads(s flow.Span) (regs [banks]uint64) {
 		}
 	}
 	for _, o := range a.operands[s.From:s.To] {
-		a.pass(o)
+		a.pass(a.values, o)
 	}
 	return regs
 }
 
 // pass notes when a value is needed after an operand, and frees its register when never.
-func (a *Allocator) pass(o operand) {
-	x := &a.values[o.value]
+func (a *Allocator) pass(values []state, o operand) {
+	x := &values[o.value]
 	r := x.reg
-	a.when[r] = o.when // of no register it has no meaning
-	if !o.when.live() && !a.stays(x, r) {
-		a.used[r.bank()] &^= r.bit()
-		x.reg = none
+	a.when[r] = o.when
+	if o.when.live() || x.loop != 0 && a.stays(x, r) {
+		return
 	}
+	a.used[r.bank()] &^= r.bit()
+	x.reg = none
 }
 
 // stays keeps what a loop brings back to its head.
@@ -387,7 +423,8 @@ func (a *Allocator) arrive(i uint32, s flow.Span) {
 // call saves what the call at i would destroy: in a register that survives when there is one that the call does not read, else in the
 // slot.
 func (a *Allocator) call(i uint32, read [banks]uint64) {
-	for bank := uint8(1); bank < banks; bank++ {
+	for c := range flow.Class(flow.NumClasses) {
+		bank := bank(c)
 		for lost := a.used[bank] & a.gone[bank]; lost != 0; lost &= lost - 1 {
 			r := in(bank, bits.TrailingZeros64(lost))
 			v, w := a.value[r], a.when[r]
