@@ -205,6 +205,9 @@ func (g *gen) text() string {
 		var of [2]int
 		for range g.rng.IntN(most + 1) {
 			if v, ok := pick(b, seen, 0); ok {
+				for len(us) > 0 && g.rng.IntN(5) == 0 {
+					us = append(us, us[g.rng.IntN(len(us))]) // again, which wants no other register
+				}
 				k := 0
 				if g.class[v] == 'f' {
 					k = 1
