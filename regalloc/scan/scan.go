@@ -193,21 +193,22 @@ func (a *Allocator) op(i uint32, x *flow.Inst) {
 	if missing {
 		a.fetch(i, x.Uses)
 	}
+	// This is pass for all uses, but what they free is collected, since each write to used waits for the one before.
 	var ints, floats uint64
 	for k := range uses {
 		o := uses[k]
-		x := &values[o.value]
-		r := x.reg
+		s := &values[o.value]
+		r := s.reg
 		a.when[r] = o.when
-		if o.when.live() || x.loop != 0 && a.stays(x, r) {
+		if o.when.live() || s.loop != 0 && a.stays(s, r) {
 			continue
 		}
-		x.reg = none
-		ints |= r.bit() & -uint64(r>>6&1)
+		s.reg = none
+		ints |= r.bit() & -uint64(r>>6&1) // bank 1 or 2
 		floats |= r.bit() & -uint64(r>>7)
 	}
-	a.used[1] &^= ints
-	a.used[2] &^= floats
+	a.used[bank(flow.Int)] &^= ints
+	a.used[bank(flow.Float)] &^= floats
 	switch defs := rows[len(uses):]; len(defs) {
 	case 0:
 	case 1:
@@ -269,14 +270,14 @@ func (a *Allocator) reads(s flow.Span) (regs [banks]uint64) {
 		}
 	}
 	for _, o := range a.operands[s.From:s.To] {
-		a.pass(a.values, o)
+		a.pass(o)
 	}
 	return regs
 }
 
 // pass notes when a value is needed after an operand, and frees its register when never.
-func (a *Allocator) pass(values []state, o operand) {
-	x := &values[o.value]
+func (a *Allocator) pass(o operand) {
+	x := &a.values[o.value]
 	r := x.reg
 	a.when[r] = o.when
 	if o.when.live() || x.loop != 0 && a.stays(x, r) {
@@ -442,6 +443,9 @@ func (a *Allocator) call(i uint32, read [banks]uint64) {
 }
 
 func (a *Allocator) short(i uint32, bank uint8) {
+	if a.err != nil {
+		return
+	}
 	c := flow.Class(bank - 1)
 	a.err = target.Errorf(target.Limit, "instruction %d needs more than the %d %s registers at once; give the file more", i, a.regs.N[c], c)
 }

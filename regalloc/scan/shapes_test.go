@@ -49,6 +49,16 @@ func TestTooFewRegisters(t *testing.T) {
 	}
 }
 
+// The first instruction that wants too much is named, though the scan goes on to the end of the block.
+func TestTooFewRegistersTwice(t *testing.T) {
+	f := flowtest.Parse(t, flowtest.Ints(1, 2, "b 0\na 0,1 <\ni  <0,1\ni  <1,0\nr\n"))
+	var a Allocator
+	var ans flow.Answer
+	if err := a.Run(f, flow.File{N: [2]int{1, 0}}, &ans); err == nil || !strings.Contains(err.Error(), "instruction 1 ") {
+		t.Errorf("%v", err)
+	}
+}
+
 // One value as first, second, first … argument of many calls needs a store and no load.
 func TestArgumentsInTurn(t *testing.T) {
 	f := flowtest.Parse(t, flowtest.Ints(1, 2, "b 0\ni 0,1 <\n"+strings.Repeat("c  <0,1\nc  <1,0\n", 50_000)+"r 0\n"))
