@@ -52,6 +52,7 @@ func colouring(name string) func(*Worker) error {
 			w.Count("rounds", int64(mt.Iterations))
 			w.Count("spilled", int64(mt.Spilled))
 			w.Count("spilled_bytes", mt.SpilledBytes)
+			w.Count("moved_on_chip_bytes", mt.MoveBytes)
 			w.Count("shrunk", int64(mt.Shrunk))
 			w.Count("split", int64(mt.Split))
 			w.Count("spill_ns", mt.SpillCost)

@@ -54,6 +54,7 @@ type allocatorRow struct {
 	SpilledBytes int64   `json:"spilled_bytes"`
 	Reloads      int     `json:"reloads"`
 	Saves        int     `json:"saves"`
+	Moves        int     `json:"moves"` // copies on chip
 	HighWater    int64   `json:"high_water"`
 	Capacity     int64   `json:"capacity"`
 	Utilisation  float64 `json:"utilisation_percent"`
@@ -78,7 +79,7 @@ func allocators(r *Result) []allocatorRow {
 		if m.Iterations == 0 || m.optional && m.Nodes == 0 {
 			continue
 		}
-		rows = append(rows, allocatorRow{m.space, m.Nodes, m.Iterations, m.Spilled, m.SpilledBytes, m.Reloads, m.Saves, m.HighWater, m.Capacity, m.Utilisation})
+		rows = append(rows, allocatorRow{m.space, m.Nodes, m.Iterations, m.Spilled, m.SpilledBytes, m.Reloads, m.Saves, m.Moves, m.HighWater, m.Capacity, m.Utilisation})
 	}
 	return rows
 }
@@ -123,10 +124,10 @@ func (p *Profile) WriteTable(out io.Writer) {
 
 	fmt.Fprintln(out)
 	tw = tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(tw, "placed\trounds\tspilled\tspilled bytes\treloads\tsaves\thigh water\tof\tused %%\t  memory of the machine\n")
+	fmt.Fprintf(tw, "placed\trounds\tspilled\tspilled bytes\treloads\tsaves\tmoves\thigh water\tof\tused %%\t  memory of the machine\n")
 	for _, m := range p.Allocators {
-		fmt.Fprintf(tw, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t  %s\n",
-			m.Placed, m.Rounds, m.Spilled, m.SpilledBytes, m.Reloads, m.Saves, m.HighWater, m.Capacity, m.Utilisation, m.Space)
+		fmt.Fprintf(tw, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t  %s\n",
+			m.Placed, m.Rounds, m.Spilled, m.SpilledBytes, m.Reloads, m.Saves, m.Moves, m.HighWater, m.Capacity, m.Utilisation, m.Space)
 	}
 	tw.Flush()
 

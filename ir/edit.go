@@ -25,6 +25,16 @@ const (
 // Before puts n right before anchor, after what was put there earlier.
 func (e *Edits) Before(anchor, n Inst) { e.add(anchor, n, editBefore) }
 
+// First puts n before anchor, ahead of what was put there earlier.
+func (e *Edits) First(anchor, n Inst) {
+	if int(anchor) >= len(e.head) || e.head[anchor] == 0 {
+		e.Before(anchor, n)
+		return
+	}
+	e.items = append(e.items, edit{next: e.head[anchor], inst: n, where: editBefore})
+	e.head[anchor] = uint32(len(e.items))
+}
+
 // After puts n right after anchor, after what was put there earlier.
 func (e *Edits) After(anchor, n Inst) { e.add(anchor, n, editAfter) }
 

@@ -136,13 +136,15 @@ func TestEdits(t *testing.T) {
 	b.Close()
 	var e Edits
 	n := func() Inst { return m.NewInst(b.Block, OpNoOp, target.EngineSP, nil, nil) }
-	x, y, z := n(), n(), n()
+	w, x, y, z, v := n(), n(), n(), n(), n()
 	e.Before(is[1], x)
 	e.Before(is[1], y)
 	e.After(is[1], z)
+	e.First(is[1], w)
+	e.First(is[3], v)
 	e.Delete(is[2])
 	e.Apply(&m)
-	want := []Inst{is[0], x, y, is[1], z, is[3]}
+	want := []Inst{is[0], w, x, y, is[1], z, v, is[3]}
 	got := m.OrderOf(b.Block)
 	if len(got) != len(want) {
 		t.Fatalf("order %v, want %v", got, want)

@@ -113,7 +113,7 @@ type InstRow struct {
 type InstFlag uint32
 
 const (
-	// InstSpill and InstReload mark copies that an allocator inserted.
+	// InstSpill and InstReload mark copies that an allocator inserted, both together one from a place on chip to another.
 	InstSpill InstFlag = 1 << iota
 	InstReload
 	// InstUnit ties an instruction to its predecessor in the block: schedulers keep the pair adjacent.

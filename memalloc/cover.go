@@ -61,6 +61,37 @@ func (c *cover) add(sp *spiller, f *ir.Footprint)    { c.change(sp, f, false, Ma
 func (c *cover) remove(sp *spiller, f *ir.Footprint) { c.change(sp, f, false, unmark) }
 func (c *cover) touch(sp *spiller, f *ir.Footprint)  { c.change(sp, f, true, Mark) }
 
+// removeFrom takes out all bytes from lo on.
+func (c *cover) removeFrom(lo int64) {
+	for s := 0; s < len(c.words); s += c.nw {
+		if int(lo) < c.nw<<6 {
+			unmark(c.words[s:s+c.nw], int(lo), c.nw<<6)
+		}
+	}
+}
+
+// narrow cuts a dense footprint down to the granules around the bytes of it that the set has, and reports whether it has any.
+func (c *cover) narrow(sp *spiller, f *ir.Footprint) bool {
+	lo, hi := int(f.Hi), int(f.Lo)
+	if hi >= lo {
+		return false
+	}
+	for s := range len(sp.strips) - 1 {
+		if f.P0 >= sp.strips[s+1] || f.P1 <= sp.strips[s] {
+			continue
+		}
+		w := c.strip(s)
+		lo = min(lo, NextSet(w, int(f.Lo), int(f.Hi)))
+		hi = max(hi, 1+prevSet(w, int(f.Hi)))
+	}
+	if lo >= hi {
+		return false
+	}
+	f.Lo, f.Hi = max(f.Lo, int64(lo)&^(granule-1)), min(f.Hi, (int64(hi)+granule-1)&^(granule-1))
+	f.Run = f.Hi - f.Lo
+	return true
+}
+
 func (c *cover) change(sp *spiller, f *ir.Footprint, outer bool, set func(w []uint64, lo, hi int)) {
 	for s := range len(sp.strips) - 1 {
 		p0, p1 := sp.strips[s], sp.strips[s+1]
@@ -116,7 +147,7 @@ func (c *cover) meets(sp *spiller, f *ir.Footprint) bool {
 
 // findStrips cuts the partitions where visits begin and end.
 func (sp *spiller) findStrips() {
-	sp.strips = sp.strips[:0]
+	sp.strips, sp.coarse = sp.strips[:0], false
 	top := int32(0)
 	for i := range sp.visits {
 		top = max(top, sp.visits[i].fp.P1)
@@ -131,7 +162,7 @@ func (sp *spiller) findStrips() {
 				sp.strips = slices.Insert(sp.strips, k, p)
 				continue
 			}
-			sp.strips = sp.strips[:0]
+			sp.strips, sp.coarse = sp.strips[:0], true
 			for q := int32(0); q < top; q += 32 {
 				sp.strips = append(sp.strips, q)
 			}

@@ -17,10 +17,10 @@
 // What they share, and what one looks for most:
 //
 //	spill costs             of units in the coloring: psumCost in spill_psum.go, sbCost in sb.go, blocksCost in spill_blocks.go;
-//	                        of gaps in the life of an SB value: cost in cuts.go, price in walk.go
-//	which SB values spill   spill_sb.go, and what it is made of: stays.go, cuts.go, walk.go, fit.go
+//	                        of gaps in the life of an SB value: cost in cuts.go, price in walk.go, of moves: fare in moves.go
+//	which SB values spill   spill_sb.go, and what it is made of: stays.go, cuts.go, walk.go, moves.go, fit.go
 //	linear scan's victims   before and placeOrSpill in linear.go: an order, no costs
-//	the spill code of SB    spill.go, cover.go; without a save, remat.go
+//	the spill code of SB    spill.go, cover.go, hops.go; without a save, remat.go
 //	effort and its limits   effort.go, options.go; attempts of a round, select.go; bets on loads, pins.go
 //	the DRAM floor          dramFloor in dram.go: new tensors lie above all that has an address
 //	best fit                package bestfit, behind the interface Manager of linear.go
@@ -43,7 +43,8 @@
 // A value of SB leaves the memory in gaps between its uses, and what stays of it between them gets locations of its own, loaded
 // before and saved after as far as that is needed: cover.go knows which bytes are valid where. A round decides that in the stays of
 // all values (stays.go): cuts.go picks gaps until what is live fits by its bytes, fit.go lays out what is left, and walk.go goes through
-// time with a picture of the memory and cuts further where there is no hole that fits. Its places are what the next round tries
+// time with a picture of the memory. Where there is no hole that fits, it moves values on chip (moves.go, hops.go), whole or their
+// first bytes only, and cuts further where that does not do. Its places are what the next round tries
 // first. A stay for one scheduling unit cannot be spilled again, and every cut uses up a gap, so the rounds end. Parts of a tensor that
 // no access joins are told apart when it is cut. A value that a plain load brought from DRAM that nobody changes meanwhile has a home
 // already: it is never saved, and its load can be made later.

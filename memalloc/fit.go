@@ -20,8 +20,10 @@ const (
 // before stays empty.
 type fitter struct {
 	// Items are the stays of each tenant in turn and the cuts between them. The place of an undone cut is that of the stays beside it.
+	// A move is a cut of no length, and before it the stay lasts until all that moves at the same point has moved.
 	spans  []regalloc.Seg
 	stop   []uint32 // that a stay begins with, or a cut ends at
+	move   []uint32 // 1 + the move that it is, or that it begins with, 0 none
 	isCut  []bool
 	sb     rects
 	byTime []regalloc.Seg
@@ -32,30 +34,35 @@ type fitter struct {
 }
 
 // list numbers the items of the stays as they have been cut, the stays at places by stop, or nowhere yet.
-func (j *fitter) list(ws *Workspace, s *stays, at []spot) {
-	j.spans, j.stop, j.isCut = j.spans[:0], j.stop[:0], j.isCut[:0]
+func (j *fitter) list(ws *Workspace, s *stays, w *walker, at []spot) {
+	j.spans, j.stop, j.move, j.isCut = j.spans[:0], j.stop[:0], j.move[:0], j.isCut[:0]
 	j.sb.reset(0, int64(ws.sb.n)*granule, int64(ws.sb.floor)*granule)
 	j.sb.tight = true
-	add := func(from, to, stop uint32, cut bool, t *tenant, at spot) {
+	add := func(from, to, stop, move uint32, cut bool, t *tenant, length int32, at spot) {
 		j.spans = append(j.spans, regalloc.Seg{Start: from, End: to, Node: uint32(len(j.spans))})
-		j.stop, j.isCut = append(j.stop, stop), append(j.isCut, cut)
-		j.sb.at = append(j.sb.at, place{lo: at.lo, hi: at.lo + t.len, quads: at.quads, class: t.class, shift: t.shift, least: t.shift})
+		j.stop, j.move, j.isCut = append(j.stop, stop), append(j.move, move), append(j.isCut, cut)
+		j.sb.at = append(j.sb.at, place{lo: at.lo, hi: at.lo + length, quads: at.quads, class: t.class, shift: t.shift, least: t.shift})
 	}
 	for k := range s.tenants {
 		t := &s.tenants[k]
 		for n := t.first; n < t.end; n++ {
 			x := &s.stops[n]
 			if n > t.first && !x.cut {
+				for k, d := range w.movesOf(s, n) {
+					j.spans[len(j.spans)-1].End = d.at + 1
+					add(d.at, d.at, n, x.moves+uint32(k), true, t, t.len, spot{})
+					add(d.at, d.at, n, x.moves+uint32(k), false, t, d.len, d.to)
+				}
 				j.spans[len(j.spans)-1].End = x.end + 1
 				continue
 			}
 			if n > t.first {
-				add(s.stops[n-1].end+1, x.at, n, true, t, spot{})
+				add(s.stops[n-1].end+1, x.at, n, 0, true, t, t.len, spot{})
 			}
 			if at == nil {
-				add(x.at, x.end+1, n, false, t, spot{})
+				add(x.at, x.end+1, n, 0, false, t, t.len, spot{})
 			} else {
-				add(x.at, x.end+1, n, false, t, at[n])
+				add(x.at, x.end+1, n, 0, false, t, t.len, at[n])
 			}
 		}
 	}
@@ -80,7 +87,7 @@ func (j *fitter) place(id, first, last uint32) bool {
 
 // pack lays the stays without cutting any, those that take most first, and tells the walk where they lie. Some find no place.
 func (j *fitter) pack(ws *Workspace, s *stays, w *walker) {
-	j.list(ws, s, nil)
+	j.list(ws, s, w, nil)
 	w.want = arena.Resized(w.want, len(s.stops))
 	clear(w.want)
 	j.order = j.order[:0]
@@ -108,10 +115,18 @@ func (j *fitter) pack(ws *Workspace, s *stays, w *walker) {
 	}
 }
 
-// rejoin goes through the cuts, those that cost most first, and undoes those for which all that they part finds a place together.
+// rejoin goes through the cuts and moves, those that cost most first, and undoes those for which all that they part finds a place together.
 func (j *fitter) rejoin(ws *Workspace, s *stays, w *walker) {
-	j.list(ws, s, w.at)
-	price := func(id uint32) int64 { x := &s.stops[j.stop[id]]; return x.reload + x.save }
+	j.list(ws, s, w, w.at)
+	price := func(id uint32) int64 {
+		x := &s.stops[j.stop[id]]
+		cost := x.reload + x.save
+		if j.move[id] != 0 { // of what is lost on the way
+			n := int64(s.tenants[x.tenant].len)
+			cost = 1 + cost*(n-int64(min(j.length(id-1), j.length(id+1))))/n
+		}
+		return cost
+	}
 	j.order = j.order[:0]
 	for id := range j.spans {
 		if j.isCut[id] && price(uint32(id)) > 0 {
@@ -133,14 +148,25 @@ func (j *fitter) rejoin(ws *Workspace, s *stays, w *walker) {
 		for n := first; n <= last; n++ {
 			j.sb.at[n] = j.sb.at[id]
 		}
-		s.stops[j.stop[id]].cut = false
+		if d := j.move[id]; d != 0 {
+			w.moves[d-1].undone = true
+		} else {
+			s.stops[j.stop[id]].cut = false
+		}
 	}
 	for id := range j.spans {
 		if p := &j.sb.at[id]; p.quads != 0 {
-			w.at[j.stop[id]] = spot{p.lo, p.quads}
+			if d := j.move[id]; d != 0 {
+				w.moves[d-1].to, w.moves[d-1].len = spot{p.lo, p.quads}, p.hi-p.lo
+			} else {
+				w.at[j.stop[id]] = spot{p.lo, p.quads}
+			}
 		}
 	}
+	w.settled(s)
 }
+
+func (j *fitter) length(id uint32) int32 { return j.sb.at[id].hi - j.sb.at[id].lo }
 
 // crowded reports whether the items first to last, or those that begin in their time, are too many to look at.
 func (j *fitter) crowded(first, last uint32) bool {

@@ -176,7 +176,7 @@ func (ws *Workspace) rewriteSB(m *ir.Module) {
 				r++
 			}
 		}
-		sp.countSpilled(m, u, s.isRemat)
+		sp.countWhole(m, u, s.isRemat)
 		if !keeps {
 			sp.drop(u)
 		}

@@ -109,13 +109,15 @@ type Metrics struct {
 	Split      int // locations made for their second values and those after
 
 	Spilled        int   // values sent home
-	SpilledBytes   int64 // their bytes, all partitions
-	SpilledPerPart int64 // their bytes a partition
+	SpilledBytes   int64 // their bytes, all partitions; of values that stay in part, those that leave
+	SpilledPerPart int64 // the same a partition
 	Saves          int   // inserted save or copy-out instructions
 	Reloads        int   // inserted reloads
 	Remats         int   // values among Spilled that had a home already
 	MovedBytes     int64 // SB: bytes by the spill code to and from DRAM, less by loads that it made needless
 	LateBytes      int64 // SB: of SpilledBytes, those of values whose loads were only made later or in parts
+	Moves          int   // SB: inserted copies on chip, to where a value finds room
+	MoveBytes      int64 // SB: their bytes
 	HomeBytes      int64 // SB, PSUM: DRAM bytes of new homes; DRAM: bytes of all homes
 	HomeAligned    int64 // DRAM: the same, each in whole pages
 	PinTried       int64 // bytes a partition of loads that could be made again, where something found no place

@@ -294,6 +294,19 @@ func moved(m *ir.Module, f ir.Func) (n int64) {
 	return n
 }
 
+// movesOnChip counts the copies by which values moved within SBUF, and their bytes.
+func movesOnChip(m *ir.Module, f ir.Func) (n int, bytes int64) {
+	for _, blk := range m.BlocksOf(f) {
+		for _, i := range m.OrderOf(blk) {
+			if r := m.Insts.At(i); r.Op == ir.OpTensorCopy && r.Flags&(ir.InstSpill|ir.InstReload) == ir.InstSpill|ir.InstReload {
+				fp := m.FootprintOf(m.Outs(i)[0].AP())
+				n, bytes = n+1, bytes+fp.Runs()*fp.Run*int64(fp.P1-fp.P0)
+			}
+		}
+	}
+	return n, bytes
+}
+
 // peakSB is the most bytes a partition that SB tensors take together, whole and over their whole lives, in quarters of a
 // partition's height.
 func peakSB(m *ir.Module, f ir.Func) (peak int64) {

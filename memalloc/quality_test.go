@@ -23,16 +23,21 @@ func measureSpill(t *testing.T, p *program, ws *Workspace, name string) (got, wa
 	if got.moved != mt.MovedBytes {
 		t.Errorf("%s: %d bytes moved, the metrics say %d", name, got.moved, mt.MovedBytes)
 	}
+	if n, bytes := movesOnChip(&p.m, p.f); n != mt.Moves || bytes != mt.MoveBytes {
+		t.Errorf("%d moves of %d bytes on chip, the metrics say %d of %d", n, bytes, mt.Moves, mt.MoveBytes)
+	}
 	ratio := func(a, b int64) float64 { return float64(a) / float64(b) }
-	t.Logf("%-12s size %6d, floor %6d: moved %9d of %9d, %.2f; values %9d of %9d, %.2f; %d rounds, %v", name, size, floorOf(&p.m, p.f),
-		got.moved, want.moved, ratio(got.moved, want.moved), got.values, want.values, ratio(got.values, want.values), mt.Iterations, mt.SpillTime)
+	t.Logf("%-12s size %6d, floor %6d: moved %9d of %9d, %.2f; values %9d of %9d, %.2f; %d moves of %d; %d rounds, %v", name, size, floorOf(&p.m, p.f),
+		got.moved, want.moved, ratio(got.moved, want.moved), got.values, want.values, ratio(got.values, want.values), mt.Moves, mt.MoveBytes,
+		mt.Iterations, mt.SpillTime)
 	return got, want, mt
 }
 
-// Programs that need twice the memory: each within its bound, and together within 1.25 of furthest next use, in bytes moved.
+// Programs that need twice the memory: each within its bound, and together within 1.05 of furthest next use, in bytes moved.
 func TestSpillQuality(t *testing.T) {
 	var ws Workspace
 	var all, least int64
+	moves := 0
 	for _, s := range spillShapes {
 		for seed := range uint64(3) {
 			k := newMaker(t, seed)
@@ -44,11 +49,15 @@ func TestSpillQuality(t *testing.T) {
 			if mt.Iterations > 3 {
 				t.Errorf("%s: %d rounds", s.name, mt.Iterations)
 			}
+			moves += mt.Moves
 			all, least = all+got.moved, least+want.moved
 		}
 	}
-	if float64(all) > 1.25*float64(least) {
+	if float64(all) > 1.05*float64(least) {
 		t.Errorf("all together moved %d bytes, furthest next use %d", all, least)
+	}
+	if moves == 0 {
+		t.Error("nothing moved on chip")
 	}
 	t.Logf("all together %.2f", float64(all)/float64(least))
 }
@@ -63,10 +72,10 @@ func TestSpillQualityOfModels(t *testing.T) {
 		most  float64
 	}{
 		{"mlp", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:mlp?layers=3&width=1024&batch=256&in=1024") }, 1.25},
-		{"gpt2", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:gpt2?layers=1&seq=256") }, 1.4},
-		{"llama", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:llama3-8b?layers=1&seq=256") }, 2},
-		{"resnet", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:resnet50?size=64") }, 1.7},
-		{"mha", func(t testing.TB) *graph.Graph { return hloFile(t, "openxla/mha_block_1x12x128x64_bf16.hlo") }, 2.2},
+		{"gpt2", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:gpt2?layers=1&seq=256") }, 1.35},
+		{"llama", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:llama3-8b?layers=1&seq=256") }, 1.75},
+		{"resnet", func(t testing.TB) *graph.Graph { return zooModel(t, "zoo:resnet50?size=64") }, 1.6},
+		{"mha", func(t testing.TB) *graph.Graph { return hloFile(t, "openxla/mha_block_1x12x128x64_bf16.hlo") }, 2.1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := lowerModel(t, c.graph(t), 30)

@@ -30,6 +30,8 @@ func (b *box) add(o box) {
 	b.p0, b.p1, b.lo, b.hi = min(b.p0, o.p0), max(b.p1, o.p1), min(b.lo, o.lo), max(b.hi, o.hi)
 }
 
+func (b *box) holds(o box) bool { return b.p0 <= o.p0 && o.p1 <= b.p1 && b.lo <= o.lo && o.hi <= b.hi }
+
 func boxOf(f *ir.Footprint) box { return box{f.P0, f.P1, f.Lo, f.Hi} }
 
 // dense is the footprint of a whole box.
@@ -53,7 +55,8 @@ type visit struct {
 	glued  bool
 	clean  bool
 	matmul bool
-	wraps  bool // the last visit of a loop, of which the next turn loads something
+	out    [2]int64 // of a save of a dense run: the bytes that are loaded again
+	wraps  bool     // the last visit of a loop, of which the next turn loads something
 }
 
 // run is a stretch of visits that share one location.
@@ -86,12 +89,18 @@ type spiller struct {
 	names   uint32 // last ordinal of a derived name
 	moved   int64  // bytes by the spill code of the value at hand, less by loads that it made needless
 
-	visits []visit
-	runs   []run
-	spans  []span
-	strips []int32 // partitions where visits begin or end, ascending
+	visits  []visit
+	runs    []run
+	hops    []hop // of the value at hand
+	fills   []fill
+	carried []ir.Footprint
+	copies  []copying // of the round
+	spans   []span
+	strips  []int32 // partitions where visits begin or end, ascending
+	coarse  bool    // they are quadrants instead
 	// valid is what the run that is being planned has, or what later loads need; written is what the value has.
 	valid, written cover
+	done           cover // what a hop has copied
 
 	stays stays
 	cuts  cutter
@@ -170,15 +179,19 @@ func (sp *spiller) newSet(of ir.Set, kind arena.Derive, class ir.TensorClass, sp
 	return s, l
 }
 
-// countSpilled adds a value to the figures.
-func (sp *spiller) countSpilled(m *ir.Module, u *ssa.Unit, isRemat bool) {
-	l := m.Locs.At(u.First)
+// countSpilled adds a value to the figures of which bytes of so many partitions left, countWhole one that left whole.
+func (sp *spiller) countSpilled(bytes, parts int64, isRemat bool) {
 	sp.mt.Spilled++
-	sp.mt.SpilledPerPart += l.Bytes
-	sp.mt.SpilledBytes += l.Bytes * int64(l.Parts)
+	sp.mt.SpilledPerPart += bytes
+	sp.mt.SpilledBytes += bytes * parts
 	if isRemat {
 		sp.mt.Remats++
 	}
+}
+
+func (sp *spiller) countWhole(m *ir.Module, u *ssa.Unit, isRemat bool) {
+	l := m.Locs.At(u.First)
+	sp.countSpilled(l.Bytes, int64(l.Parts), isRemat)
 }
 
 // rewrite gives each planned run a location of its own and adds the loads and saves. single says that the locations may not be
@@ -193,6 +206,7 @@ func (ws *Workspace) rewrite(m *ir.Module, u *ssa.Unit, rm *remat, isRemat, sing
 		sp.mt.HomeBytes += int64(l.Parts) * l.Bytes
 	}
 	acc := ws.lin.Of(u.First)
+	n, fills := 0, 0 // behind
 	for k := range sp.runs {
 		r := &sp.runs[k]
 		if r.idle { // nobody near needs these loads: everybody reloads
@@ -213,30 +227,48 @@ func (ws *Workspace) rewrite(m *ir.Module, u *ssa.Unit, rm *remat, isRemat, sing
 		if r.resident {
 			r.loc = u.First
 		} else {
-			var ts ir.Set
-			ts, r.loc = sp.newSet(u.Set, kind, ir.ClassNeuronSBTensor, target.SpaceSB, int64(r.box.p1-r.box.p0), r.box.hi-r.box.lo, fl)
-			sp.copied.Set(ts, true)
-			if h.loc != 0 {
-				sp.homes.Set(ts, home{h.loc, h.part + r.box.p0, h.lo + r.box.lo, h.row})
-			}
+			r.loc = sp.stand(u, r.box, kind, fl, &h)
 		}
+		at := r.loc
+		b := r.box
 		for v := r.from; v < r.to; v++ {
+			for ; n < len(sp.hops) && sp.hops[n].visit == v; n++ {
+				at = ws.hop(u, &sp.hops[n], b, at, &h)
+				b = sp.hops[n].box
+			}
 			vis := &sp.visits[v]
 			a := acc[vis.acc]
 			head := ws.lin.Insts[vis.unit]
+			for ; fills < len(sp.fills) && sp.fills[fills].visit == v; fills++ {
+				sp.reload(rm, isRemat, &h, r, at, sp.fills[fills].fp, a.Arg, head)
+			}
 			if r.dense == v {
-				sp.reload(rm, isRemat, &h, r, r.reads.dense(&vis.fp), a.Arg, head)
+				sp.reload(rm, isRemat, &h, r, at, r.reads.dense(&vis.fp), a.Arg, head)
 			} else if vis.load {
-				sp.reload(rm, isRemat, &h, r, vis.fp, a.Arg, head)
+				sp.reload(rm, isRemat, &h, r, at, vis.fp, a.Arg, head)
 			}
 			if vis.save {
-				sp.save(&h, r, vis.fp, a, ws.tail(vis.at))
+				fp := vis.fp
+				if fp.N == 0 {
+					fp.Lo, fp.Hi, fp.Run = vis.out[0], vis.out[1], vis.out[1]-vis.out[0]
+				}
+				sp.save(&h, r, at, fp, a, ws.tail(vis.at))
 			}
 			if !r.resident {
-				sp.rebase(a.Arg, r.box, r.loc)
+				sp.rebase(a.Arg, r.box, at)
 			}
 		}
 	}
+}
+
+// stand makes a location for a box of a unit.
+func (sp *spiller) stand(u *ssa.Unit, b box, kind arena.Derive, fl ir.SetFlag, h *home) ir.Loc {
+	s, l := sp.newSet(u.Set, kind, ir.ClassNeuronSBTensor, target.SpaceSB, int64(b.p1-b.p0), b.hi-b.lo, fl)
+	sp.copied.Set(s, true)
+	if h.loc != 0 {
+		sp.homes.Set(s, home{h.loc, h.part + b.p0, h.lo + b.lo, h.row})
+	}
+	return l
 }
 
 // drop takes a spilled set out of the function. Nothing refers to it any more; its rows stay, empty.
@@ -313,14 +345,27 @@ func (sp *spiller) cutRuns(single bool) {
 	}
 }
 
-// plan decides what each run loads and saves, and what its location holds.
-func (sp *spiller) plan(isRemat bool, rm *remat) {
+// plan decides what each run loads and saves, what its location holds, and what its hops copy. It returns the visit before which copies
+// cannot do, none -1.
+func (sp *spiller) plan(isRemat bool, rm *remat) int {
+	sp.fills, sp.carried = sp.fills[:0], sp.carried[:0]
+	n := 0
 	sp.findStrips()
 	sp.written.reset(sp)
 	sp.valid.reset(sp)
 	for k := range sp.runs {
 		r := &sp.runs[k]
 		sp.planLoads(r, isRemat, rm)
+		if from := n; n < len(sp.hops) && sp.hops[n].visit < r.to {
+			for n < len(sp.hops) && sp.hops[n].visit < r.to {
+				n++
+			}
+			v := sp.planHops(r, sp.hops[from:n], isRemat, rm)
+			sp.valid.reset(sp)
+			if v >= 0 {
+				return v
+			}
+		}
 		for i := r.from; i < r.to; i++ {
 			if sp.visits[i].write {
 				sp.written.add(sp, &sp.visits[i].fp)
@@ -329,7 +374,7 @@ func (sp *spiller) plan(isRemat bool, rm *remat) {
 	}
 	sp.findWraps()
 	// Backwards: what is written and loaded again must be saved, unless it is written once more before that.
-	need := &sp.valid
+	need, f := &sp.valid, len(sp.fills)
 	for k := len(sp.runs) - 1; k >= 0; k-- {
 		r := &sp.runs[k]
 		for i := r.to - 1; i >= r.from; i-- {
@@ -341,8 +386,15 @@ func (sp *spiller) plan(isRemat bool, rm *remat) {
 			case v.glued || v.clean: // home has them as they are here
 				need.remove(sp, &v.fp)
 			case v.write:
-				v.save = need.meets(sp, &v.fp)
+				if v.save = need.meets(sp, &v.fp); v.save && v.fp.N == 0 {
+					fp := v.fp
+					need.narrow(sp, &fp)
+					v.out = [2]int64{fp.Lo, fp.Hi}
+				}
 				need.remove(sp, &v.fp)
+			}
+			for ; f > 0 && sp.fills[f-1].visit == i; f-- {
+				need.touch(sp, &sp.fills[f-1].fp)
 			}
 			if r.dense == i {
 				whole := r.reads.dense(&v.fp)
@@ -352,6 +404,7 @@ func (sp *spiller) plan(isRemat bool, rm *remat) {
 			}
 		}
 	}
+	return -1
 }
 
 // planLoads walks one run and finds the reads of bytes that the run neither wrote nor loaded before.
@@ -447,7 +500,7 @@ func (sp *spiller) anyLoad() bool {
 		}
 	}
 	for i := range sp.runs {
-		if sp.runs[i].dense >= 0 {
+		if sp.runs[i].dense >= 0 || len(sp.fills) > 0 {
 			return true
 		}
 	}
@@ -518,7 +571,7 @@ func elemOf(m *ir.Module, arg uint32, fp *ir.Footprint, h *home) target.Dtype {
 }
 
 // reload emits the load of a region of the value into the run's location before anchor.
-func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, fp ir.Footprint, arg uint32, anchor ir.Inst) {
+func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, at ir.Loc, fp ir.Footprint, arg uint32, anchor ir.Inst) {
 	m := sp.m
 	var i ir.Inst
 	blk := m.Insts.At(anchor).Block
@@ -529,12 +582,12 @@ func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, fp ir.Footpr
 		}
 		in := rm.operand(m, src)
 		like := got.dense(&fp)
-		out := sp.chip(&like, rm.row, r.box, r.loc)
+		out := sp.chip(&like, rm.row, r.box, at)
 		row := *m.Insts.At(rm.load)
 		i = m.NewInst(blk, row.Op, row.Engine, []ir.Arg{in}, []ir.Arg{out}, m.AttrsOf(rm.load)...)
 	} else {
 		d := elemOf(m, arg, &fp, h)
-		i = m.NewInst(blk, ir.OpLoad, target.EngineSP, []ir.Arg{sp.memory(&fp, d, h)}, []ir.Arg{sp.chip(&fp, d, r.box, r.loc)})
+		i = m.NewInst(blk, ir.OpLoad, target.EngineSP, []ir.Arg{sp.memory(&fp, d, h)}, []ir.Arg{sp.chip(&fp, d, r.box, at)})
 	}
 	m.Insts.At(i).Flags |= ir.InstReload
 	sp.stamp(i, anchor)
@@ -544,10 +597,10 @@ func (sp *spiller) reload(rm *remat, isRemat bool, h *home, r *run, fp ir.Footpr
 }
 
 // save emits the store of what an access wrote, after its scheduling unit, from the engine that wrote it.
-func (sp *spiller) save(h *home, r *run, fp ir.Footprint, a ssa.Access, anchor ir.Inst) {
+func (sp *spiller) save(h *home, r *run, at ir.Loc, fp ir.Footprint, a ssa.Access, anchor ir.Inst) {
 	m := sp.m
 	d := elemOf(m, a.Arg, &fp, h)
-	i := m.NewInst(m.Insts.At(anchor).Block, ir.OpSave, sp.saver(a.Inst), []ir.Arg{sp.chip(&fp, d, r.box, r.loc)}, []ir.Arg{sp.memory(&fp, d, h)})
+	i := m.NewInst(m.Insts.At(anchor).Block, ir.OpSave, sp.saver(a.Inst), []ir.Arg{sp.chip(&fp, d, r.box, at)}, []ir.Arg{sp.memory(&fp, d, h)})
 	m.Insts.At(i).Flags |= ir.InstSpill
 	sp.stamp(i, a.Inst)
 	sp.edits.After(anchor, i)

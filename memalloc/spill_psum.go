@@ -144,7 +144,7 @@ func (ws *Workspace) moveOut(m *ir.Module, u *ssa.Unit, from ssa.Point) {
 			sp.rebase(acc[k].Arg, all, to)
 		}
 	}
-	sp.countSpilled(m, u, false)
+	sp.countWhole(m, u, false)
 	if !keeps {
 		sp.drop(u)
 	}

@@ -1,6 +1,9 @@
 package memalloc
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ssa"
@@ -30,7 +33,7 @@ func (ws *Workspace) spillSB(m *ir.Module) {
 		ts := s.of(uint32(i))
 		away := len(ts) > 1
 		for k := ts[0].first; !away && k < ts[0].end; k++ {
-			away = s.stops[k].cut
+			away = s.stops[k].cut || s.stops[k].moves != 0
 		}
 		if away {
 			ws.cutValue(m, uint32(i), ts)
@@ -44,6 +47,7 @@ func (ws *Workspace) spillSB(m *ir.Module) {
 			ws.spillValue(m, &ws.ranges.Units[i])
 		}
 	}
+	sp.layCopies()
 	sp.apply()
 }
 
@@ -89,6 +93,7 @@ func (ws *Workspace) planSB(m *ir.Module) {
 			}
 		}
 	}
+	sp.walk.allowed = sp.mt.Iterations <= moveRounds
 	sp.fit.pack(ws, s, &sp.walk)
 	sp.walk.run(ws, s)
 	sp.fit.rejoin(ws, s, &sp.walk)
@@ -105,6 +110,55 @@ func (ws *Workspace) cutValue(m *ir.Module, i uint32, ts []tenant) {
 		sp.findParts(isRemat)
 	}
 	stops := s.stops[ts[0].first:ts[len(ts)-1].end]
+	for {
+		sp.runStays(stops)
+		ws.listHops(ts[0].first, stops)
+		v := sp.plan(isRemat, &rm)
+		if v < 0 {
+			break
+		}
+		k, _ := slices.BinarySearchFunc(stops, v, func(x stop, v int) int { return cmp.Compare(int(x.visit), v) })
+		stops[k].cut = true // it leaves instead
+	}
+	sp.moved = 0
+	ws.rewrite(m, u, &rm, isRemat, false)
+	lost := box{} // of what stays in part
+	for n := range sp.fills {
+		lost.add(boxOf(&sp.fills[n].fp))
+	}
+	sp.hops, sp.fills = sp.hops[:0], sp.fills[:0]
+	k, away := 0, len(ts) > 1
+	for n := range stops {
+		away = away || stops[n].cut
+	}
+	for n := range sp.runs {
+		r := &sp.runs[n]
+		for k+1 < len(stops) && int(stops[k+1].visit) <= r.from {
+			k++
+		}
+		if r.loc != 0 {
+			w.hints.Set(m.Locs.At(r.loc).Set, w.at[int(ts[0].first)+k])
+		}
+	}
+	if ws.pins.bet && ws.pins.state.Get(u.Set) == pinned {
+		ws.pins.state.Set(u.Set, unpinned)
+		sp.mt.Unpinned += m.Locs.At(u.First).Bytes
+	}
+	sp.mt.MovedBytes += sp.moved
+	if !away && !sp.copied.Get(u.Set) && lost.p0 < lost.p1 {
+		sp.countSpilled(lost.hi-lost.lo, int64(lost.p1-lost.p0), isRemat)
+	}
+	if away && !sp.copied.Get(u.Set) {
+		sp.countWhole(m, u, isRemat)
+		if l := m.Locs.At(u.First); sp.moved <= 0 {
+			sp.mt.LateBytes += l.Bytes * int64(l.Parts)
+		}
+	}
+	sp.drop(u)
+}
+
+// runStays makes runs of the stays of the value at hand.
+func (sp *spiller) runStays(stops []stop) {
 	sp.runs = sp.runs[:0]
 	k := 0
 	for v := range sp.visits {
@@ -121,31 +175,6 @@ func (ws *Workspace) cutValue(m *ir.Module, i uint32, ts []tenant) {
 		r.to = v + 1
 		r.atomic = r.atomic && !sp.cuttable(v)
 	}
-	sp.plan(isRemat, &rm)
-	sp.moved = 0
-	ws.rewrite(m, u, &rm, isRemat, false)
-	k = 0
-	for n := range sp.runs {
-		r := &sp.runs[n]
-		for k+1 < len(stops) && int(stops[k+1].visit) <= r.from {
-			k++
-		}
-		if r.loc != 0 {
-			w.hints.Set(m.Locs.At(r.loc).Set, w.at[int(ts[0].first)+k])
-		}
-	}
-	if ws.pins.bet && ws.pins.state.Get(u.Set) == pinned {
-		ws.pins.state.Set(u.Set, unpinned)
-		sp.mt.Unpinned += m.Locs.At(u.First).Bytes
-	}
-	sp.mt.MovedBytes += sp.moved
-	if !sp.copied.Get(u.Set) {
-		sp.countSpilled(m, u, isRemat)
-		if l := m.Locs.At(u.First); sp.moved <= 0 {
-			sp.mt.LateBytes += l.Bytes * int64(l.Parts)
-		}
-	}
-	sp.drop(u)
 }
 
 // spillValue cuts the live range of one value into runs of accesses that lie near each other, or into single accesses.
@@ -165,7 +194,7 @@ func (ws *Workspace) spillValue(m *ir.Module, u *ssa.Unit) {
 	ws.rewrite(m, u, &rm, isRemat, single)
 	sp.mt.MovedBytes += sp.moved
 	if !again {
-		sp.countSpilled(m, u, isRemat)
+		sp.countWhole(m, u, isRemat)
 	}
 	sp.drop(u)
 }

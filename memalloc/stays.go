@@ -10,10 +10,11 @@ import (
 type stop struct {
 	at, end ssa.Point
 	tenant  uint32
-	visit   int32 // its first visit
-	reload  int64 // bytes that come back when it was away before
-	save    int64 // bytes that must have gone to DRAM for that
-	cut     bool  // it was away before
+	visit   int32  // its first visit
+	reload  int64  // bytes that come back when it was away before
+	save    int64  // bytes that must have gone to DRAM for that
+	cut     bool   // it was away before
+	moves   uint32 // the first of the moves before it in walker.moves, 1-based, 0 none
 }
 
 // tenant is a value, or a part of one that no access joins to the rest.
@@ -109,7 +110,7 @@ func (s *stays) close(t tenant) {
 func (s *stays) visits(ws *Workspace, from, to int, whole int64, late bool) {
 	sp := &ws.spill
 	first := len(s.stops)
-	dirty := int64(0)
+	dirty, has := int64(0), int64(0)
 	for k := from; k < to; k++ {
 		v := &sp.visits[k]
 		if v.clean && !(late && k == from) {
@@ -118,7 +119,10 @@ func (s *stays) visits(ws *Workspace, from, to int, whole int64, late bool) {
 		if n := len(s.stops); n > first && !sp.cuttable(k) {
 			s.stops[n-1].end = max(s.stops[n-1].end, sp.tails[v.at])
 		} else {
-			s.stops = append(s.stops, stop{at: v.unit, end: sp.tails[v.at], tenant: uint32(len(s.tenants)), visit: int32(k), save: min(dirty, whole)})
+			s.stops = append(s.stops, stop{at: v.unit, end: sp.tails[v.at], tenant: uint32(len(s.tenants)), visit: int32(k), save: min(dirty, whole), reload: min(has, whole)})
+		}
+		if v.write || v.read {
+			has += bytesOf(&v.fp)
 		}
 		if v.write && !v.clean {
 			dirty += bytesOf(&v.fp)
@@ -134,7 +138,7 @@ func (s *stays) visits(ws *Workspace, from, to int, whole int64, late bool) {
 		}
 		if n >= first && s.stops[n].visit == int32(k) {
 			x := &s.stops[n]
-			x.reload = min(reads, whole)
+			x.reload = min(reads, x.reload)
 			if late && n == first+1 {
 				x.reload = 0
 			}

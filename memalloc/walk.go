@@ -21,15 +21,18 @@ type spot struct {
 // guest is where a tenant is in the walk.
 type guest struct {
 	spot
+	len  int32  // granules of it that are here: not all where only its first bytes stayed
 	next uint32 // stop that it is at, or waits for
 	paid int64  // of its bytes, saved by cuts so far
 	busy bool   // at a stop
 	new  bool   // came for the present stop
+	// moved: 1 + the point at which it moved last.
+	moved ssa.Point
 }
 
 // walker goes through time with a picture of the memory. What arrives takes the tightest hole, or the window that is cheapest to
-// clear: each tenant in it is away until its next stop, at the bytes that this moves over the time that it lasts. So the cuts leave
-// holes that fit, which sums of bytes do not promise, and every stay has a place.
+// clear: each tenant in it moves to another hole, or is away until its next stop, at the bytes that this moves over the time that it
+// lasts. So the cuts leave holes that fit, which sums of bytes do not promise, and every stay has a place.
 type walker struct {
 	guests []guest
 	at     []spot // by stop
@@ -43,6 +46,7 @@ type walker struct {
 	tops   []int32   // up to where those and the ones before them reach
 	prices []float64 // of clearing them, negative: not to be had
 	more   bool      // wants has grown
+	mover
 
 	hints arena.Column[ir.Set, spot] // for the copies of the next round
 }
@@ -52,7 +56,7 @@ func (w *walker) run(ws *Workspace, s *stays) {
 	points := ws.lin.Points()
 	w.guests = arena.Resized(w.guests, len(s.tenants))
 	for t := range w.guests {
-		w.guests[t] = guest{next: s.tenants[t].first}
+		w.guests[t] = guest{len: s.tenants[t].len, next: s.tenants[t].first}
 	}
 	w.at = arena.Resized(w.at, len(s.stops))
 	clear(w.at)
@@ -74,6 +78,7 @@ func (w *walker) run(ws *Workspace, s *stays) {
 		w.rows[q] = w.rows[q][:0]
 	}
 	w.inside = w.inside[:0]
+	w.moves = w.moves[:0]
 	k := 0
 	for p := ssa.Point(0); int(p) < points; p++ {
 		stay := w.inside[:0]
@@ -98,7 +103,7 @@ func (w *walker) run(ws *Workspace, s *stays) {
 			t := s.stops[w.byTime[k]].tenant
 			w.guests[t].busy = true
 			w.inside = append(w.inside, t)
-			if w.guests[t].quads == 0 {
+			if w.guests[t].quads == 0 || w.guests[t].len < s.tenants[t].len {
 				w.wants = append(w.wants, t)
 			}
 		}
@@ -115,6 +120,7 @@ func (w *walker) run(ws *Workspace, s *stays) {
 			w.at[g.next] = g.spot
 		}
 	}
+	w.settled(s)
 }
 
 // compareWants puts first what has the least choice: what has its place already, then the tall, then the long.
@@ -141,8 +147,8 @@ func (w *walker) leave(t uint32) {
 	g.quads = 0
 }
 
-func (w *walker) enter(t uint32, at spot) {
-	w.guests[t].spot = at
+func (w *walker) enter(t uint32, at spot, length int32) {
+	w.guests[t].spot, w.guests[t].len = at, length
 	for q := range w.rows {
 		if at.quads>>q&1 != 0 {
 			k, _ := slices.BinarySearchFunc(w.rows[q], at.lo, func(o uint32, lo int32) int { return cmp.Compare(w.guests[o].lo, lo) })
@@ -160,6 +166,7 @@ func (w *walker) away(s *stays, t uint32) {
 	if g.quads != 0 {
 		w.leave(t)
 	}
+	g.len = s.tenants[t].len
 	if g.busy {
 		w.wants = append(w.wants, t)
 		w.more = true
@@ -175,32 +182,55 @@ func (w *walker) price(s *stays, t uint32, p ssa.Point) float64 {
 	}
 	x := &s.stops[g.next]
 	cost := float64(x.reload + max(0, x.save-g.paid))
+	cost *= float64(g.len) / float64(s.tenants[t].len)
 	if g.busy { // it would only move
 		return 4*cost + 1
 	}
 	return cost / math.Sqrt(float64(x.at-p+1))
 }
 
-// settle finds a place for a tenant and clears it.
+// settle finds a place for a tenant and clears it. What stayed of it is copied there.
 func (w *walker) settle(ws *Workspace, s *stays, t uint32, p ssa.Point) {
 	r, x := &ws.sb, &s.tenants[t]
 	w.guests[t].new = true
 	if ws.solver.Nodes[x.unit].Fixed {
 		at := &r.at[x.unit]
 		w.clear(s, at.lo, at.hi, at.quads)
-		w.enter(t, spot{at.lo, at.quads})
+		w.enter(t, spot{at.lo, at.quads}, x.len)
 		return
 	}
+	g := &w.guests[t]
+	at := w.search(ws, s, t, p)
+	if at.quads == 0 && g.quads != 0 { // what stayed of it is in the way
+		w.leave(t)
+		s.stops[g.next].cut = true
+		at = w.search(ws, s, t, p)
+	}
+	if at.quads == 0 { // the next round has it among its candidates again
+		return
+	}
+	w.makeWay(p)
+	w.clear(s, at.lo, at.lo+x.len, at.quads)
+	if g.quads != 0 {
+		w.move(move{tenant: t, to: at, len: x.len}, p)
+		return
+	}
+	w.enter(t, at, x.len)
+}
+
+// search is where a tenant goes; quads 0: nowhere.
+func (w *walker) search(ws *Workspace, s *stays, t uint32, p ssa.Point) spot {
+	r, x := &ws.sb, &s.tenants[t]
+	w.plan = w.plan[:0]
 	grain := int32(1)<<x.shift - 1
 	up := func(lo int32) int32 { return (lo + grain) &^ grain }
-	if want := w.want[w.guests[t].next]; want.quads != 0 && w.free(s, want, x.len) {
-		w.enter(t, want)
-		return
+	if want := w.want[w.guests[t].next]; want.quads != 0 && w.free(want, x.len) {
+		return want
 	}
 	// The tightest hole.
 	best, tight := spot{}, int32(0)
 	for _, band := range candidates(x.class) {
-		w.gatherBand(s, band, int32(r.floor))
+		w.gatherBand(band, int32(r.floor))
 		below := int32(r.floor)
 		for k := 0; k <= len(w.band); k++ {
 			above := int32(r.n)
@@ -218,21 +248,17 @@ func (w *walker) settle(ws *Workspace, s *stays, t uint32, p ssa.Point) {
 	if best.quads == 0 {
 		best = w.window(ws, s, t, p)
 	}
-	if best.quads == 0 { // the next round has it among its candidates again
-		return
-	}
-	w.clear(s, best.lo, best.lo+x.len, best.quads)
-	w.enter(t, best)
+	return best
 }
 
 // free reports whether nobody is at a spot.
-func (w *walker) free(s *stays, at spot, length int32) bool {
+func (w *walker) free(at spot, length int32) bool {
 	for q := range w.rows {
 		if at.quads>>q&1 == 0 {
 			continue
 		}
 		for _, o := range w.rows[q] {
-			if lo := w.guests[o].lo; lo < at.lo+length && at.lo < lo+s.tenants[o].len {
+			if g := &w.guests[o]; g.lo < at.lo+length && at.lo < g.lo+g.len {
 				return false
 			}
 		}
@@ -240,16 +266,20 @@ func (w *walker) free(s *stays, at spot, length int32) bool {
 	return true
 }
 
-// window is the cheapest place to clear. It starts at an end of a tenant, or ends at a start of one.
+// window is the cheapest place to clear, and leaves in plan what of it moves to another place. It starts at an end of a tenant, or
+// ends at a start of one.
 func (w *walker) window(ws *Workspace, s *stays, t uint32, p ssa.Point) (best spot) {
 	r, x := &ws.sb, &s.tenants[t]
 	grain := int32(1)<<x.shift - 1
 	least := 0.0
+	w.listed = 0
 	for _, band := range candidates(x.class) {
-		w.gatherBand(s, band, int32(r.floor))
+		w.gatherBand(band, int32(r.floor))
 		w.prices = w.prices[:0]
+		w.fares = w.fares[:0]
 		for _, o := range w.band {
 			w.prices = append(w.prices, w.price(s, o, p))
+			w.fares = append(w.fares, w.fare(ws, s, o, p))
 		}
 		first := 0
 		try := func(lo int32) {
@@ -261,24 +291,38 @@ func (w *walker) window(ws *Workspace, s *stays, t uint32, p ssa.Point) (best sp
 				first++
 			}
 			sum := 0.0
+			w.draft = w.draft[:0]
 			for k := first; k < len(w.band); k++ {
 				o := w.band[k]
 				at := w.guests[o].lo
 				if at >= hi {
 					break
 				}
-				if at+s.tenants[o].len <= lo {
+				if at+w.guests[o].len <= lo {
 					continue
 				}
-				if w.prices[k] < 0 {
+				price := w.prices[k]
+				if fare := w.fares[k]; fare >= 0 && (price < 0 || fare < price) {
+					if d := w.beside(ws, s, o, spot{lo, band}, hi); d.len > 0 {
+						if n := w.guests[o].len; d.len < n {
+							fare += price * (1 - float64(d.len)/float64(n))
+						}
+						if price < 0 || fare < price {
+							w.draft = append(w.draft, d)
+							price = fare
+						}
+					}
+				}
+				if price < 0 {
 					return
 				}
-				if sum += w.prices[k]; best.quads != 0 && sum >= least {
+				if sum += price; best.quads != 0 && sum >= least {
 					return
 				}
 			}
 			if best.quads == 0 || sum < least {
 				best, least = spot{lo, band}, sum
+				w.plan = append(w.plan[:0], w.draft...)
 			}
 		}
 		try((int32(r.floor) + grain) &^ grain)
@@ -300,7 +344,7 @@ func (w *walker) window(ws *Workspace, s *stays, t uint32, p ssa.Point) (best sp
 }
 
 // gatherBand lists the tenants in the quadrants of a band by address.
-func (w *walker) gatherBand(s *stays, band uint8, floor int32) {
+func (w *walker) gatherBand(band uint8, floor int32) {
 	w.band = w.band[:0]
 	var at [4]int
 	for {
@@ -329,7 +373,7 @@ func (w *walker) gatherBand(s *stays, band uint8, floor int32) {
 	w.tops = w.tops[:0]
 	top := floor
 	for _, o := range w.band {
-		top = max(top, w.guests[o].lo+s.tenants[o].len)
+		top = max(top, w.guests[o].lo+w.guests[o].len)
 		w.tops = append(w.tops, top)
 	}
 }
@@ -344,7 +388,7 @@ func (w *walker) clear(s *stays, lo, hi int32, quads uint8) {
 			o := w.rows[q][k]
 			if at := w.guests[o].lo; at >= hi {
 				break
-			} else if lo < at+s.tenants[o].len && !s.tenants[o].bound && !w.guests[o].new {
+			} else if lo < at+w.guests[o].len && !s.tenants[o].bound && !w.guests[o].new {
 				w.away(s, o)
 				continue
 			}

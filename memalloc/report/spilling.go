@@ -23,6 +23,7 @@ func (w *writer) spilling() {
 	index := map[ir.Loc]int{}
 	var rows []away
 	var all away
+	moves, bytes := 0, int64(0) // on chip
 	for p := w.from; p < w.to && int(p) < lin.Points(); p++ {
 		i := lin.Insts[p]
 		fl := m.Insts.At(i).Flags & (ir.InstSpill | ir.InstReload)
@@ -30,6 +31,14 @@ func (w *writer) spilling() {
 			continue
 		}
 		from, to := m.LocOf(m.Ins(i)[0]), m.LocOf(m.Outs(i)[0])
+		out := m.APs.At(m.Outs(i)[0].AP())
+		n := out.Elems() * int64(out.Dtype.Size())
+		if fl == ir.InstSpill|ir.InstReload {
+			if m.Locs.At(to).Space == w.space {
+				moves, bytes = moves+1, bytes+n
+			}
+			continue
+		}
 		home, here := to, from
 		if fl&ir.InstReload != 0 {
 			home, here = from, to
@@ -43,8 +52,6 @@ func (w *writer) spilling() {
 			index[home] = k
 			rows = append(rows, away{home: home})
 		}
-		out := m.APs.At(m.Outs(i)[0].AP())
-		n := out.Elems() * int64(out.Dtype.Size())
 		if fl&ir.InstReload != 0 {
 			rows[k].reloads, rows[k].in = rows[k].reloads+1, rows[k].in+n
 			all.reloads, all.in = all.reloads+1, all.in+n
@@ -54,6 +61,9 @@ func (w *writer) spilling() {
 		}
 	}
 	fmt.Fprintf(w.out, "\nspilling %s: %d values, %d saves of %d bytes, %d reloads of %d bytes\n", w.space, len(rows), all.saves, all.out, all.reloads, all.in)
+	if moves > 0 {
+		fmt.Fprintf(w.out, "%d moves of %d bytes within %s\n", moves, bytes, w.space)
+	}
 	slices.SortFunc(rows, func(a, b away) int { return cmp.Or(cmp.Compare(b.in+b.out, a.in+a.out), cmp.Compare(a.home, b.home)) })
 	w.table(func(tw io.Writer) {
 		if len(rows) > 0 {
