@@ -65,7 +65,6 @@ func TestDoesNotFit(t *testing.T) {
 		words []string
 	}{
 		{"SBUF", "zoo:gpt2?layers=1&seq=128", func(o *Options) { o.SBBytes = 20000 }, []string{"SB overflow", "needs", "of 20000"}},
-		{"PSUM", "zoo:gpt2?layers=1&seq=128", func(o *Options) { o.PSUMBanks = 1 }, []string{"PSUM overflow", "1 banks of 1"}},
 		{"instructions", "zoo:llama3-8b?layers=1&seq=512", func(o *Options) { o.MaxInstructions = 1000 }, []string{"1000"}},
 		{"HBM", "zoo:llama3-8b?layers=32&seq=512&weights=param", func(o *Options) { o.HBMGiB = 1 }, []string{"1073741824"}},
 	} {

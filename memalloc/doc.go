@@ -1,6 +1,6 @@
 // Package memalloc places tensors in PSUM, SBUF and DRAM, and spills what does not fit until the rest does.
 //
-// PSUM comes first: it is the smallest and accumulation pins it. SB comes next, DRAM last, because the spills of the one
+// PSUM comes first: it is the smallest, and what accumulates there is dear to move. SB comes next, DRAM last, because the spills of the one
 // before need room in the one after. Each allocator is one call on one function:
 //
 //	Reserve(m, f, opt)           the runtime's strip of SBUF, as a placed location   reserve.go
@@ -49,7 +49,8 @@
 // no access joins are told apart when it is cut. A value that a plain load brought from DRAM that nobody changes meanwhile has a home
 // already: it is never saved, and its load can be made later.
 //
-// PSUM values move to SBUF for good. Over flattened loops values are cut by nearness, in runs of accesses.
+// PSUM values move to SBUF for good, and a sum that is still growing comes back for its next matmul if nothing else helps. Over
+// flattened loops values are cut by nearness, in runs of accesses.
 //
 // In a loop all of that holds for one turn: what a run of accesses needs is loaded in each turn, and saved if any turn may load it.
 package memalloc

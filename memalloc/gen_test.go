@@ -71,9 +71,21 @@ func random(t *rapid.T, n int) *program {
 		return b.Mem(l, target.Float32, 0, ir.Pair{Step: int32(v.words), Num: uint32(v.parts)}, ir.Pair{Step: 1, Num: uint32(v.words)})
 	}
 	pick := func(label string) value { return live[num(label, 0, len(live)-1)] }
-	var psum []value
+	var psum, open []value
+	// multiply adds to an open group, and closes it or leaves it open.
+	multiply := func(k int, stop bool) {
+		fl := int64(ir.GroupAccumulate)
+		if stop {
+			fl |= ir.GroupStop
+		}
+		x, w, v := pick("mov"), pick("sta"), open[k]
+		b.Emit(ir.OpMatmult, target.EnginePE, []ir.Arg{whole(&b, x), whole(&b, w)}, []ir.Arg{whole(&b, v)}, ir.Int(ir.KeyAccumulationFlag, fl))
+		if stop {
+			psum, open = append(psum, v), append(open[:k], open[k+1:]...)
+		}
+	}
 	for range n {
-		op := num("op", 0, 12)
+		op := num("op", 0, 14)
 		if len(live) == 0 {
 			op = op % 2
 		}
@@ -156,6 +168,17 @@ func random(t *rapid.T, n int) *program {
 				}
 			}
 			psum = append(psum, v)
+		case 13, 14: // groups that are open together
+			if len(open) == 0 || len(open) < 4 && num("begin", 0, 2) == 0 {
+				v := value{parts: 128, words: int64(num("n", 1, 64)), space: target.SpacePSUM}
+				v.loc = b.PSUM(m.Names.Intern(psName()), target.Float32, v.parts, v.words)
+				x, w := pick("mov"), pick("sta")
+				b.Emit(ir.OpMatmult, target.EnginePE, []ir.Arg{whole(&b, x), whole(&b, w)}, []ir.Arg{whole(&b, v)},
+					ir.Int(ir.KeyAccumulationFlag, ir.GroupStart))
+				open = append(open, v)
+				continue
+			}
+			multiply(num("which", 0, len(open)-1), num("stop", 0, 2) == 0)
 		case 12: // gather rows by a column of a tile, as an input or as an index operand
 			x := pick("x")
 			y := like(x)
@@ -186,6 +209,9 @@ func random(t *rapid.T, n int) *program {
 		if len(psum) > 3 {
 			psum = psum[1:]
 		}
+	}
+	for len(open) > 0 {
+		multiply(0, true)
 	}
 	for _, x := range live { // keep something alive to the end
 		if num("out", 0, 1) == 0 {

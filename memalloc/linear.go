@@ -30,7 +30,7 @@ type Manager interface {
 // piece is a stretch of a value's life in one place. The first pieces are the units, in order; those that follow come of spilling.
 type piece struct {
 	unit     uint32
-	from, to uint32    // its visits, as accesses of the unit's location; not of use in PSUM
+	from, to uint32    // its visits, as accesses of the unit's location; of a group in PSUM its first one and the number of the group
 	start    ssa.Point // the scheduling unit before which it is placed; of a unit not known before the walk is there
 	end      ssa.Point // its place is free from here on
 	next     uint32    // 1 + the piece that carries on, 0 none
@@ -91,8 +91,9 @@ const (
 // LinearScan places PSUM and then SB, each by one walk over the function in program order. At every instruction (or scheduling unit)
 // it frees what is used no more, then places what begins. When something finds no place it sends the active value home that ends
 // last and is neither pinned, nor marked no-spill, nor used right here, and tries again with the next until it fits. A value that
-// went home comes back at its next use as a copy of the bytes that the uses from there on touch. Before it gives up it lays
-// out the instruction's own operands and results anew, each as small as it can be. All spill code is inserted at the end of a scan.
+// went home comes back at its next use as a copy of the bytes that the uses from there on touch. Before it gives up it cuts open
+// accumulation groups in PSUM, and lays out the instruction's own operands and results anew, each as small as it can be. All spill
+// code is inserted at the end of a scan.
 //
 // Placements from before the call stay and obstruct from the start of the function to their last use. It sets FuncPsumPlaced and
 // FuncSBPlaced. Errors: User for undefined uses; Limit when what one instruction needs does not fit beside what cannot move; Bug
@@ -399,6 +400,11 @@ func (ws *Workspace) placeOrSpill(m *ir.Module, i uint32, h ssa.Point) bool {
 			return true
 		}
 	}
+	for sc.psum && ws.makeWait(m, h) {
+		if ws.try(i) {
+			return true
+		}
+	}
 	return false
 }
 
@@ -498,6 +504,7 @@ func (ws *Workspace) queue(after uint32, p piece) (id uint32) {
 	id = uint32(len(sc.pieces))
 	p.queued = sc.due[p.start]
 	sc.due[p.start] = id + 1
+	p.next = sc.pieces[after].next
 	sc.pieces = append(sc.pieces, p)
 	sc.pieces[after].next = id + 1
 	return id

@@ -118,7 +118,16 @@ func TestLinearScanGroups(t *testing.T) {
 	if psum.Spilled == 0 || psum.Reloads != 0 {
 		t.Errorf("%d values left PSUM, %d reloads", psum.Spilled, psum.Reloads)
 	}
+	s, want = build(3) // no bank is left for done and again, nor for the second sum that must wait
+	if psum, _ = s.place(t, Options{PsumBanks: 3}, want); psum.Spilled == 0 || psum.Reloads == 0 {
+		t.Errorf("%d values left PSUM, %d sums came back", psum.Spilled, psum.Reloads)
+	}
 	s, _ = build(3)
+	for i, r := range s.m.Insts.All() {
+		if r.Op == ir.OpMatmult {
+			s.m.SetAttr(i, ir.Int(ir.KeyAccumulationFlag, 0))
+		}
+	}
 	s.refused(t, Options{PsumBanks: 3}, target.Limit, "PSUM overflow: %done needs 1 banks of 3", "no victim is left", "--psum-banks")
 }
 

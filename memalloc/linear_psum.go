@@ -82,21 +82,66 @@ func (ws *Workspace) openUntil(m *ir.Module, unit uint32, h ssa.Point) ssa.Point
 	return 1
 }
 
-// queueGroups queues banks for each accumulation group of an evicted unit that starts at or after h. What the others hold has been
-// copied out by then.
+// makeWait sends the next active value home, in their order, whose open accumulation groups can go on later from a copy. It is asked
+// when nothing else can leave its banks before the scheduling unit at h.
+func (ws *Workspace) makeWait(m *ir.Module, h ssa.Point) bool {
+	sc := &ws.scan
+	for k, v := range sc.active {
+		if !sc.pieces[v].fixed && ws.cuttable(m, v, h) {
+			ws.evict(m, k, h, false)
+			return true
+		}
+	}
+	return false
+}
+
+// cuttable reports a piece that the scheduling unit at h does not touch and whose groups that are open across h can be cut there.
+func (ws *Workspace) cuttable(m *ir.Module, i uint32, h ssa.Point) bool {
+	sc, sp := &ws.scan, &ws.spill
+	p, own := &sc.pieces[i], int(i) >= len(ws.ranges.Units)
+	u := &ws.ranges.Units[p.unit]
+	acc := ws.lin.Of(u.First)
+	if !own && sc.mark[p.unit] == h+1 || psumStays(m, u, true) || !sp.groupsOf(m, acc) {
+		return false
+	}
+	for k := range sp.groups {
+		g := &sp.groups[k]
+		if own && uint32(k) != p.to || acc[g.first].At >= h || acc[g.last].At < h {
+			continue
+		}
+		if !g.cuttable(m, acc) {
+			return false
+		}
+		if end := ws.unitEnd(h); own {
+			for v := lowerVisit(acc, h); v < len(acc) && acc[v].At < end; v++ {
+				if g.member(m, acc, v) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// queueGroups queues banks for what an evicted piece has left to do from h on: of its own group the rest, or if it is the unit itself
+// that of every open group, and each group that starts later. What the others hold has been copied out by then.
 func (ws *Workspace) queueGroups(m *ir.Module, i uint32, h ssa.Point) {
 	sc, sp := &ws.scan, &ws.spill
-	unit := sc.pieces[i].unit
-	acc := ws.lin.Of(ws.ranges.Units[unit].First)
+	p, own := sc.pieces[i], int(i) >= len(ws.ranges.Units)
+	acc := ws.lin.Of(ws.ranges.Units[p.unit].First)
 	sp.groupsOf(m, acc)
 	for k := range sp.groups {
 		g := &sp.groups[k]
-		if acc[g.first].At < h {
+		from := g.first
+		if own && uint32(k) != p.to || acc[g.last].At < h {
 			continue
+		}
+		for acc[from].At < h || !g.member(m, acc, from) {
+			from++
 		}
 		b := groupBox(g)
 		block := BlockBanks(m.Gen, &ir.LocRow{Bytes: b.hi - b.lo}, ws.psum.n)
-		q := piece{unit: unit, start: sp.heads[acc[g.first].At], end: ws.unitEnd(acc[g.last].At)}
+		q := piece{unit: p.unit, from: uint32(from), to: uint32(k), start: sp.heads[acc[from].At], end: ws.unitEnd(acc[g.last].At)}
 		q.banks(block, block)
 		i = ws.queue(i, q)
 	}
@@ -104,10 +149,23 @@ func (ws *Workspace) queueGroups(m *ir.Module, i uint32, h ssa.Point) {
 
 // rewritePSUM moves the values that lost their banks to SBUF and notes the banks of the groups that start after that.
 func (ws *Workspace) rewritePSUM(m *ir.Module) {
-	sc := &ws.scan
+	sc, sp := &ws.scan, &ws.spill
 	for k := range sc.spilled {
 		s := &sc.spilled[k]
-		ws.moveOut(m, &ws.ranges.Units[s.unit], s.cut)
+		u := &ws.ranges.Units[s.unit]
+		acc := ws.lin.Of(u.First)
+		sp.groupsOf(m, acc)
+		sp.groupRuns = sp.groupRuns[:0]
+		next := sc.pieces[s.unit].next
+		for g := range sp.groups {
+			if first := sp.groups[g].first; acc[first].At < s.cut {
+				sp.groupRuns = append(sp.groupRuns, groupRun{group: g, first: first})
+			}
+			for ; next != 0 && sc.pieces[next-1].to == uint32(g); next = sc.pieces[next-1].next {
+				sp.groupRuns = append(sp.groupRuns, groupRun{group: g, first: int(sc.pieces[next-1].from), own: true})
+			}
+		}
+		ws.moveOut(m, u)
 		at := sc.pieces[s.unit].next
 		for _, l := range ws.spill.owned {
 			p := &sc.pieces[at-1]

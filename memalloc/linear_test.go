@@ -43,9 +43,6 @@ func TestLinearScanRandomPrograms(t *testing.T) {
 		}
 		opt.RunGap = rapid.SampledFrom([]int{-1, 0, 3, 40}).Draw(t, "gap")
 		// The copies of what leaves PSUM are operands in SB, as wide as a tile.
-		if openGroups(&p.m, p.f) > opt.PsumBanks/2 {
-			t.Skip("more groups open together than banks")
-		}
 		need := floorOf(&p.m, p.f)
 		opt.SBBytes = 64 + need + 8*int64(rapid.IntRange(0, 100).Draw(t, "slack"))
 		psum, sb, err := LinearScan(&p.m, p.f, &ws, opt)

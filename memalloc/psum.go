@@ -108,8 +108,8 @@ func BlockBanks(g *target.Generation, l *ir.LocRow, nb int) int {
 func bankMask(at, span int) uint64 { return (1<<span - 1) << at }
 
 // PSUM places every PSUM set of the function in banks, spilling to SBUF where they do not suffice, and sets FuncPsumPlaced.
-// Errors: User for undefined uses; Limit when a tile, or the accumulation groups that are open together, need more banks than
-// there are; regalloc.TimeoutError.
+// Errors: User for undefined uses; Limit when a tile needs more banks than there are, or accumulation groups that are open together
+// and that their flags do not let be cut; regalloc.TimeoutError.
 func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 	nb := opt.Banks(m.Gen)
 	mt := ws.begin(m, f, "PSUM", &opt)

@@ -89,13 +89,44 @@ func TestPsumSpillsOn(t *testing.T) {
 	}
 }
 
-// Groups that are open together cannot make room for each other.
-func TestPsumTooManyReloads(t *testing.T) {
-	p := products(t, 30, 3, true)
-	if _, err := PSUM(&p.m, p.f, new(Workspace), Options{PsumBanks: 3}); err != nil {
-		t.Fatal(err)
+// Groups that are open together and more than there are banks take turns: the sum of one waits in SBUF, and every matmul adds to what it
+// would have added to. Without flags nobody can say that it adds.
+func TestPsumGroupsTakeTurns(t *testing.T) {
+	for _, level := range []int{20, 30, 40} {
+		for banks := 1; banks <= 5; banks++ {
+			for _, linear := range []bool{false, true} {
+				p := products(t, level, 5, true)
+				before, err := execute(&p.m, p.f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var psum Metrics
+				if linear {
+					psum, _, err = LinearScan(&p.m, p.f, new(Workspace), Options{PsumBanks: banks})
+				} else {
+					psum, err = PSUM(&p.m, p.f, new(Workspace), Options{PsumBanks: banks})
+				}
+				if err != nil {
+					t.Fatalf("level %d, %d banks: %v", level, banks, err)
+				}
+				// What is not in a bank when its second matmul comes has been brought back.
+				if least := 5 - banks; psum.Reloads < least || psum.Reloads > 5 || (psum.Reloads > 0) != (least > 0) {
+					t.Errorf("level %d, %d banks: %d sums came back", level, banks, psum.Reloads)
+				}
+				after, err := execute(&p.m, p.f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, before, after)
+			}
+		}
 	}
-	p = products(t, 30, 3, true)
+	p := products(t, 30, 3, true)
+	for i, r := range p.m.Insts.All() {
+		if r.Op == ir.OpMatmult {
+			p.m.SetAttr(i, ir.Int(ir.KeyAccumulationFlag, 0))
+		}
+	}
 	_, err := PSUM(&p.m, p.f, new(Workspace), Options{PsumBanks: 2})
 	if err == nil || target.ClassOf(err) != target.Limit || !strings.Contains(err.Error(), "too many reloads needed") || !strings.Contains(err.Error(), "needs 1 banks of 2") {
 		t.Errorf("error %v", err)
@@ -198,8 +229,9 @@ func TestPsumAdversarial(t *testing.T) {
 		{"one bank is pinned, and the rest suffices", 7, false, 3, 1, ""},
 		{"one bank is pinned, and the rest does not", 12, false, 3, 1, ""},
 		{"all groups open around it", 7, true, 3, 1, ""},
-		{"one group too many is open", 8, true, 3, 1, "PSUM overflow: %p"},
+		{"more groups are open than there are banks", 9, true, 3, 1, ""},
 		{"all but one are pinned", 6, false, 0, 7, ""},
+		{"all but one are pinned, and all groups open", 6, true, 0, 7, ""},
 		{"all are pinned", 1, false, 0, 8, "PSUM overflow: %pa"},
 	} {
 		for _, level := range []int{20, 30} {
@@ -223,7 +255,7 @@ func TestPsumAdversarial(t *testing.T) {
 					t.Errorf("%s, level %d: %s is in the pinned bank %d", c.name, level, p.m.LocName(ir.Loc(i)), l.Bank)
 				}
 			}
-			if spills := c.tiles > 8-int(c.banks); spills != (psum.Spilled > 0) || psum.Iterations > 4 {
+			if spills := c.tiles > 8-int(c.banks); spills != (psum.Spilled > 0) || psum.Iterations > 7 {
 				t.Errorf("%s, level %d: %d spilled in %d rounds", c.name, level, psum.Spilled, psum.Iterations)
 			}
 			after, err := execute(&p.m, p.f)

@@ -112,10 +112,12 @@ type spiller struct {
 	oldFirst     []uint32
 	heads, tails []ssa.Point // by point: the first and the last of its scheduling unit
 
-	groups []group
-	open   []int // groups that have not stopped
-	owned  []ir.Loc
-	list   []ir.Set
+	groups    []group
+	open      []int // groups that have not stopped
+	groupRuns []groupRun
+	psumUses  []uint32 // by point: accesses to PSUM before it; empty until it is asked for
+	owned     []ir.Loc
+	list      []ir.Set
 }
 
 // begin starts the spilling of one call.
@@ -303,6 +305,7 @@ func (sp *spiller) gather(lin *ssa.Linear, u *ssa.Unit, isRemat bool) {
 
 // findUnits finds the scheduling units: an instruction and those behind it that are tied to it, in one turn of one loop.
 func (sp *spiller) findUnits(m *ir.Module, lin *ssa.Linear) {
+	sp.psumUses = sp.psumUses[:0]
 	n := lin.Points()
 	sp.heads, sp.tails = arena.Resized(sp.heads, n), arena.Resized(sp.tails, n)
 	for p := range n {

@@ -1,22 +1,25 @@
 package verify
 
 import (
+	"slices"
+
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
-// Groups proves that accumulation groups are well formed in the final order: a group begins with START, every later member
-// has ACCUMULATE, it ends with STOP, and no other write touches its partitions and banks while it is open.
+// Groups proves that accumulation groups are well formed in the final order: a group begins with START, or with a copy of what it adds
+// to into just those bytes, every later member has ACCUMULATE, it ends with STOP, and no other write touches its partitions and
+// banks while it is open.
 func Groups(m *ir.Module, f ir.Func) error {
 	p := &problems{m: m}
 	type open struct {
 		inst ir.Inst // the member that opened the group
 		fp   ir.Footprint
 	}
-	var groups []open
+	var groups, ready []open // ready are copies that a group may add to
 	for _, b := range m.BlocksOf(f) {
-		groups = groups[:0]
+		groups, ready = groups[:0], ready[:0]
 		for _, i := range m.OrderOf(b) {
 			r := m.Insts.At(i)
 			flags := uint64(0)
@@ -41,8 +44,17 @@ func Groups(m *ir.Module, f ir.Func) error {
 						p.inst(i, "writes PSUM where the group opened by %s is not closed", m.InstName(groups[k].inst))
 					}
 				}
+				to := slices.IndexFunc(ready, func(o open) bool { return o.fp == fp })
+				ready = slices.DeleteFunc(ready, func(o open) bool { return o.fp.Overlaps(&fp) })
 				if !r.Op.Is(ir.FlagMatmul) {
+					if r.Op == ir.OpTensorCopy {
+						ready = append(ready, open{i, fp})
+					}
 					continue
+				}
+				if mine < 0 && to >= 0 && flags&ir.GroupStart == 0 {
+					groups = append(groups, open{i, fp})
+					mine = len(groups) - 1
 				}
 				switch {
 				case flags&ir.GroupStart != 0:
