@@ -57,41 +57,6 @@ func TestSqueezeNet(t *testing.T) {
 	match(t, pkg, file, 7, 3)
 }
 
-// Published single-operator and single-layer cases through the package: none fails, and at least as many pass as stated.
-func TestONNXCases(t *testing.T) {
-	if testing.Short() {
-		t.Skip("725 cases")
-	}
-	const least = 640
-	passed, refused := 0, 0
-	for _, z := range [][]string{{"onnx", "node", "onnx-node-tests-1.21.zip"}, {"onnx", "pytorch", "onnx-pytorch-tests.zip"}} {
-		cases, err := FindCases(unzip(t, shared(t, z...)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := verified("trn2")
-		var w Worker
-		for i := range cases {
-			r := w.RunCase(context.Background(), &cases[i], &o, &RunOptions{Rtol: 1e-3, Atol: 1e-5})
-			switch r.Verdict {
-			case Passed:
-				passed++
-			case Unsupported:
-				refused++
-				if r.Detail == "" {
-					t.Errorf("%s: refused without naming an operator or type", cases[i].Name)
-				}
-			default:
-				t.Errorf("%s: %s", cases[i].Name, r.Detail)
-			}
-		}
-	}
-	t.Logf("%d passed, %d refused by name", passed, refused)
-	if passed < least {
-		t.Errorf("%d cases passed; at least %d must", passed, least)
-	}
-}
-
 // relu(AᵀB) from JSON, on every target; a package for one target is refused by the machine of another.
 func TestModuleFromJSON(t *testing.T) { testRelu(t, reluJSON) }
 

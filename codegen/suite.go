@@ -40,6 +40,7 @@ type CaseResult struct {
 	Verdict Verdict
 	Detail  string // the operator or type of an unsupported case, the difference of a failed one
 	Err     error
+	Run     *RunResult // what the package gave, nil when it did not run
 }
 
 // FindCases looks for cases in a folder: model.onnx, network.onnx or the only .onnx file, with input_*.pb and output_*.pb
@@ -136,9 +137,9 @@ func sorted(pattern string) []string {
 // RunCase compiles a case, runs the package and compares with the published outputs. Inputs that shapes depend on are fixed
 // at compile time.
 func (w *Worker) RunCase(ctx context.Context, c *Case, opt *Options, ropt *RunOptions) CaseResult {
-	err := w.runCase(ctx, c, opt, ropt)
+	run, err := w.runCase(ctx, c, opt, ropt)
 	if err == nil {
-		return CaseResult{Verdict: Passed}
+		return CaseResult{Verdict: Passed, Run: run}
 	}
 	var e *target.Error
 	if errors.As(err, &e) && e.Class == target.Unsupported {
@@ -148,17 +149,17 @@ func (w *Worker) RunCase(ctx context.Context, c *Case, opt *Options, ropt *RunOp
 		}
 		return CaseResult{Verdict: Unsupported, Detail: subject, Err: err}
 	}
-	return CaseResult{Verdict: Fail, Detail: err.Error(), Err: err}
+	return CaseResult{Verdict: Fail, Detail: err.Error(), Err: err, Run: run}
 }
 
-func (w *Worker) runCase(ctx context.Context, c *Case, opt *Options, ropt *RunOptions) error {
+func (w *Worker) runCase(ctx context.Context, c *Case, opt *Options, ropt *RunOptions) (*RunResult, error) {
 	data, err := ReadInput(c.Model)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names, err := onnx.Inputs(data)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// The inputs are read when a shape asks for one, or after the model: an operator that is not supported comes before data
 	// that is not.
@@ -183,14 +184,14 @@ func (w *Worker) runCase(ctx context.Context, c *Case, opt *Options, ropt *RunOp
 	}
 	p := &Program{Name: c.Name, Format: FormatONNX, Graph: &graph.Graph{}}
 	if _, err := onnx.ReadSpecialised(data, onnx.Options{Dir: filepath.Dir(c.Model)}, given, p.Graph); err != nil {
-		return err
+		return nil, err
 	}
 	if readInputs(); inputErr != nil {
-		return inputErr
+		return nil, inputErr
 	}
 	var buf neff.Buffer
 	if _, err := w.Compile(ctx, p, opt, &buf); err != nil {
-		return err
+		return nil, err
 	}
 	r := *ropt
 	r.Weights, r.Progress = p, w.Progress
@@ -199,19 +200,19 @@ func (w *Worker) runCase(ctx context.Context, c *Case, opt *Options, ropt *RunOp
 		r.Inputs = rampInputs(p.Graph)
 	}
 	if r.Expect, err = readTensors(c.Outputs); err != nil {
-		return err
+		return nil, err
 	}
 	for i := range r.Expect {
 		r.Expect[i].Name = ""
 	}
 	res, err := w.runner.Execute(ctx, buf.Bytes(), &r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if f := res.Failed(); f != nil {
-		return fmt.Errorf("output %q: %s", f.Name, f.Diff)
+		return res, fmt.Errorf("output %q: %s", f.Name, f.Diff)
 	}
-	return nil
+	return res, nil
 }
 
 // rampInputs are the inputs x[i] = i/N.

@@ -51,11 +51,6 @@ func TestSeed39NinthName(t *testing.T) {
 	}
 }
 
-// A module without loops is a special case: with the two colourings replaced the package gives the same bits.
-func TestWithLoopModels(t *testing.T) {
-	holdToColouring(t, func(o *Options) { o.Pass = withLoop() })
-}
-
 // A program with loops gets its places through a list of passes, DRAM too, checked and simulated behind each; what comes after
 // refuses the loops by name.
 func TestWithLoopOfTiles(t *testing.T) {

@@ -169,7 +169,7 @@ func random(t *rapid.T, n int) *program {
 			}
 			psum = append(psum, v)
 		case 13, 14: // groups that are open together
-			if len(open) == 0 || len(open) < 4 && num("begin", 0, 2) == 0 {
+			if len(open) == 0 || len(open) < 3 && num("begin", 0, 2) == 0 {
 				v := value{parts: 128, words: int64(num("n", 1, 64)), space: target.SpacePSUM}
 				v.loc = b.PSUM(m.Names.Intern(psName()), target.Float32, v.parts, v.words)
 				x, w := pick("mov"), pick("sta")
@@ -206,7 +206,7 @@ func random(t *rapid.T, n int) *program {
 			k := num("forget", 0, len(live)-1)
 			live = append(live[:k], live[k+1:]...)
 		}
-		if len(psum) > 3 {
+		if len(psum) > 0 && len(psum)+len(open) > 3 {
 			psum = psum[1:]
 		}
 	}

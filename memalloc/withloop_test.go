@@ -2,6 +2,7 @@ package memalloc
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -122,6 +123,65 @@ func TestLoopsSpill(t *testing.T) {
 		if n == 0 {
 			t.Errorf("the programs exercise too little: figure %d is 0 of %v", k, sum)
 		}
+	}
+}
+
+// Programs with loops compute the same by the allocators for which a loop is one point as by the loop-aware one, in all of the memory and
+// in little. What the first two refuse there they refuse as a limit, by name, and the third places.
+func TestLoopsByAllAllocators(t *testing.T) {
+	var ws Workspace
+	programs := 40
+	if testing.Short() {
+		programs = 10
+	}
+	refused, placed := 0, 0
+	for seed := range programs {
+		p, little := (*program)(nil), Options{}
+		rapid.Custom(func(t *rapid.T) int { p, little = drawLoops(t); return 0 }).Example(seed)
+		want, err := simulate(&p.m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ir.Append(nil, &p.m)
+		for _, opt := range []Options{{StripBytes: 64}, little} {
+			for k, place := range []func(*program) error{
+				func(p *program) error { _, _, err := WithLoop(&p.m, p.f, &ws, opt); return err },
+				func(p *program) error { _, _, err := LinearScan(&p.m, p.f, &ws, opt); return err },
+				func(p *program) error {
+					_, err := PSUM(&p.m, p.f, &ws, opt)
+					if err == nil {
+						_, err = SB(&p.m, p.f, &ws, opt)
+					}
+					return err
+				},
+			} {
+				var p program
+				if err := ir.Parse(text, &p.m); err != nil {
+					t.Fatal(err)
+				}
+				p.f = p.m.Entry
+				if err := place(&p); err != nil {
+					if k == 0 || target.ClassOf(err) != target.Limit || !strings.Contains(err.Error(), " overflow: %") {
+						t.Fatalf("program %d, allocator %d: %v\n%s", seed, k, err, text)
+					}
+					refused++
+					continue
+				}
+				placed++
+				if err := verify.Placement(&p.m, p.f, target.SpaceSB, target.SpacePSUM); err != nil {
+					t.Fatalf("program %d, allocator %d: %v\n%s", seed, k, err, text)
+				}
+				if err := verify.Reads(&p.m, p.f); err != nil {
+					t.Fatalf("program %d, allocator %d: %v\n%s", seed, k, err, text)
+				}
+				if got, err := simulate(&p.m); err != nil || !bytes.Equal(got, want) {
+					t.Fatalf("program %d, allocator %d: other numbers, %v\n%s", seed, k, err, text)
+				}
+			}
+		}
+	}
+	if refused == 0 || placed < 4*programs {
+		t.Errorf("%d placed and %d refused of %d programs: too little is shown", placed, refused, programs)
 	}
 }
 
