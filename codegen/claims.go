@@ -9,8 +9,8 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/verify"
 )
 
-// checkClaims holds a module that came from outside to what it says of itself: tensors are in one memory, constants have their bytes, and
-// the passes that its functions claim to have been through left what they leave. Later passes build on it unchecked, and what
+// checkClaims holds a module that came from outside to what it says of itself: tensors are in one memory, constants have their bytes, what is
+// read was written, and the passes that its functions claim to have been through left what they leave. Later passes build on it unchecked, and what
 // they would run into is the module's fault and not theirs.
 func (w *Worker) checkClaims() error {
 	m := w.m
@@ -46,7 +46,7 @@ func (w *Worker) checkClaims() error {
 	}
 	claimed := false
 	err := w.eachFunc(func(f ir.Func) error {
-		if err := w.checkGiven(f); err != nil {
+		if err := errors.Join(w.checkGiven(f), verify.Written(m, f)); err != nil {
 			return err
 		}
 		flags := m.Funcs.At(f).Flags & (placed | late)

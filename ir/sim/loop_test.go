@@ -107,7 +107,7 @@ func TestLoopErrors(t *testing.T) {
 		{"other block", `0+2 @0 4*2 1*4 addr e6):float32) op`, `0+2 @4 4*2 1*4 addr e6):float32) op`, target.User, "leaves the blocks of ring"},
 		{"division", `mod e1 2`, `mod e1 0`, target.User, "an address is divided by 0"},
 		{"rank", `mod e1 2`, `shard 2`, target.Unsupported, "an address depends on shard"},
-		{"unwritten", `"zero" Memset DVE () -> (%6 0+2 @0 1*4`, `"zero" Memset DVE () -> (%6 0+2 @0 1*3`, target.User, "sum (TensorTensor): reads byte 0 of %acc, which nothing wrote"},
+		{"unwritten", `"zero" Memset DVE () -> (%6 0+2 @0 1*4`, `"zero" Memset DVE () -> (%6 0+2 @0 1*3`, target.User, "sum (TensorTensor): reads byte 12 of %acc, which nothing wrote"},
 		{"dynamic", `"L" Loop Unassigned () -> () axis i1 {`, `"L" DynamicForLoop Unassigned () -> () {`, target.Unsupported, "DynamicForLoop cannot be simulated"},
 	} {
 		if strings.Count(nested, c.old) == 0 {

@@ -154,7 +154,12 @@ func (s *Sim) view(m *ir.Module, a ir.Arg) (kernel.View, *store, error) {
 // checkRead demands that every byte of the pattern was written; checkRead and mark walk the runs of the footprint.
 func (s *Sim) checkRead(v *kernel.View, st *store) (off int, ok bool) {
 	for p := range v.Parts {
-		if off, ok := walk(v, p, func(lo, n int) bool { return bytes.IndexByte(st.shadow[lo:lo+n], 0) < 0 }); !ok {
+		_, ok := walk(v, p, func(lo, n int) bool {
+			k := bytes.IndexByte(st.shadow[lo:lo+n], 0)
+			off = lo + k
+			return k < 0
+		})
+		if !ok {
 			return off, false
 		}
 	}

@@ -3,10 +3,11 @@
 //	Module     legality of every instruction, after any pass                     module.go, operand.go, shape.go, gather.go
 //	Placement  no two locations that are live at once overlap; bounds, alignment  placement.go, lives.go
 //	Reads      every read finds the bytes that were written for it                reads.go
+//	Written    every byte that is read was written before                         written.go
 //	Order      accumulation groups and synchronisation in the final order         order.go
 //	Registers  each register is read where its value is, on every path            registers.go
 //
-// Placement and Reads know loops: loops.go lays bodies out and finds what turns have in common, turns.go walks the turns.
+// Placement, Reads and Written know loops: loops.go lays bodies out and finds what turns have in common, turns.go walks the turns.
 //
 // # Invariants that Module checks
 //
@@ -26,5 +27,5 @@
 //  7. Accumulation flags are in {0, 1, 2, 3, 4, 6}; operators have a byte on the generation.
 //  8. Dependences name instructions of the module.
 //
-// Not checked here: that a read finds written bytes (ir/sim does), and races (codegen/machine does, on the package).
+// Not checked here: races (codegen/machine does, on the package).
 package verify

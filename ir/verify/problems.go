@@ -16,6 +16,7 @@ type problems struct {
 	m     *ir.Module
 	lines []string
 	count int
+	last  ir.Inst // the caller's: of the latest finding
 
 	scratch [8]side // operands of the instruction at hand; those beyond are put elsewhere
 }

@@ -12,7 +12,8 @@ import (
 // written through that same location (or a must-alias of it). It is what Placement proves of lifetimes, byte by byte: after
 // scheduling, a location may be overwritten where its last byte-wise reader has passed although another part of it is still
 // read. Loops make their turns, so that it also holds rings of blocks to the number of live ones. Bytes that nothing wrote are none of
-// its business: ir/sim reports them.
+// its business: Written reports them. Where such bytes may be read, by can_read_uninit or in a table that is gathered from, a read is
+// checked if all of it was written.
 //
 // Ownership is kept for each of the four partition quadrants as segments of bytes, each with a list of (partitions, owner);
 // a write takes its partitions away from every owner of its bytes. Segments are kept by pages of bytes and end with them, so
@@ -22,6 +23,13 @@ func Reads(m *ir.Module, f ir.Func) error {
 	o := &owners{}
 	alias := aliasRoots(m)
 	w := &walker{m: m}
+	var written *writtenBytes // where some reads may find bytes that nothing wrote
+	for i := range m.Insts.All() {
+		if !sure(m, i, 0) {
+			written = newWrittenBytes(m)
+			break
+		}
+	}
 	at := func(a ir.Arg) (fp ir.Footprint, l ir.Loc, ok bool) {
 		row := w.pattern(a)
 		if row == nil {
@@ -42,7 +50,7 @@ func Reads(m *ir.Module, f ir.Func) error {
 			if !ok {
 				continue
 			}
-			if other := o.read(&fp, root(alias, l)); other != 0 {
+			if other := o.read(&fp, root(alias, l)); other != 0 && (sure(m, i, k) || written.holds(w.pattern(a))) {
 				p.inst(i, "reads %s where %s was written over it (%s, partitions %d to %d, bytes %d to %d)",
 					m.LocName(l), m.LocName(other), fp.Space, fp.P0, fp.P1-1, fp.Lo, fp.Hi)
 			}
@@ -50,6 +58,9 @@ func Reads(m *ir.Module, f ir.Func) error {
 		for _, a := range outs {
 			if fp, l, ok := at(a); ok {
 				o.write(&fp, root(alias, l))
+			}
+			if written != nil {
+				written.note(w, a)
 			}
 		}
 	})

@@ -12,6 +12,7 @@ const maxSteps = 1 << 20
 // walker runs over the instructions of a function in the order in which they run, loops in their turns, without computing anything.
 type walker struct {
 	m    *ir.Module
+	cut  bool // loops make fewer turns than they have
 	axes map[ir.Axis]int64
 	eval ir.ExprEval
 	row  ir.APRow
@@ -28,7 +29,7 @@ func (w *walker) walk(f ir.Func, visit func(ir.Inst)) {
 			break
 		}
 	}
-	w.axes = map[ir.Axis]int64{}
+	w.axes, w.cut = map[ir.Axis]int64{}, most != math.MaxUint64
 	type turn struct {
 		region int
 		left   uint64
