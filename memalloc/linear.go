@@ -90,7 +90,8 @@ const (
 
 // LinearScan places PSUM and then SB, each by one walk over the function in program order. At every instruction (or scheduling unit)
 // it frees what is used no more, then places what begins. When something finds no place it sends the active value home that ends
-// last and is neither pinned, nor marked no-spill, nor used right here, and tries again with the next until it fits. A value that
+// last and is neither pinned, nor marked no-spill, nor used right here, and tries again with the next until it fits; then it takes the
+// marked ones too, unless Options.NoSpillHint. A value that
 // went home comes back at its next use as a copy of the bytes that the uses from there on touch. Before it gives up it cuts open
 // accumulation groups in PSUM, and lays out the instruction's own operands and results anew, each as small as it can be. All spill
 // code is inserted at the end of a scan.
@@ -390,14 +391,16 @@ func (ws *Workspace) placeOrSpill(m *ir.Module, i uint32, h ssa.Point) bool {
 	}
 	ws.logFailure(m, i, h)
 	sc := &ws.scan
-	for k := 0; k < len(sc.active); {
-		if v := sc.active[k]; sc.mark[sc.pieces[v].unit] == h+1 || !ws.evictable(m, v, h) {
-			k++
-			continue
-		}
-		ws.evict(m, k, h, false)
-		if ws.try(i) {
-			return true
+	for _, marked := range [...]bool{false, true} {
+		for k := 0; k < len(sc.active); {
+			if v := sc.active[k]; sc.mark[sc.pieces[v].unit] == h+1 || !ws.evictable(m, v, h, marked) {
+				k++
+				continue
+			}
+			ws.evict(m, k, h, false)
+			if ws.try(i) {
+				return true
+			}
 		}
 	}
 	for sc.psum && ws.makeWait(m, h) {
@@ -432,19 +435,23 @@ func (ws *Workspace) setName(m *ir.Module, i uint32) string {
 	return m.Names.String(m.Sets.At(ws.ranges.Units[ws.scan.pieces[i].unit].Set).Name)
 }
 
-// evictable reports that a piece can leave its place before the scheduling unit at h.
-func (ws *Workspace) evictable(m *ir.Module, i uint32, h ssa.Point) bool {
+// evictable reports that a piece can leave its place before the scheduling unit at h. marked says that one may which its producer
+// marked do-not-spill.
+func (ws *Workspace) evictable(m *ir.Module, i uint32, h ssa.Point, marked bool) bool {
 	sc := &ws.scan
 	p := &sc.pieces[i]
 	w := &sc.wait[p.unit]
 	if p.fixed || *w > h+1 {
 		return false
 	}
+	if m.Sets.At(ws.ranges.Units[p.unit].Set).Flags&ir.SetNoSpill != 0 && (!marked || ws.spill.opt.NoSpillHint) {
+		return false
+	}
 	switch {
 	case !sc.psum:
 		if u := &ws.ranges.Units[p.unit]; *w == 0 {
 			*w = 1
-			if sbStays(m, u, ws.use(m, u), true) {
+			if sbStays(m, u, ws.use(m, u), false) {
 				*w = never
 			}
 		}
@@ -520,7 +527,7 @@ func (ws *Workspace) lastStand(m *ir.Module, h ssa.Point) (failed uint32, ok boo
 		switch {
 		case sc.pieces[i].start == h:
 			ws.deactivate(k)
-		case ws.evictable(m, i, h):
+		case ws.evictable(m, i, h, true):
 			n := len(sc.pieces)
 			ws.evict(m, k, h, true)
 			for j := n; j < len(sc.pieces); j++ {

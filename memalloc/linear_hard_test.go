@@ -58,31 +58,38 @@ func TestLinearScanQuadrants(t *testing.T) {
 	}
 }
 
-// What may not be moved stays, and is named when it leaves no room: pinned, marked no-spill, or spilling switched off.
+// What may not be moved stays, and is named when it leaves no room: pinned, marked no-spill where marks hold, or spilling switched off.
 func TestLinearScanUnspillable(t *testing.T) {
-	build := func() (*sheet, value) {
+	build := func() (*sheet, value, map[row][]uint64) {
 		s := newSheet(t, 30)
 		x, y := s.sb("x", 128, 60), s.sb("y", 128, 60)
 		s.set(x)
 		s.set(y)
 		s.save(y, 0, 60)
 		s.save(x, 0, 60)
-		s.done(t)
-		return s, x
+		want := s.done(t)
+		return s, x, want
 	}
-	s, x := build()
+	s, x, want := build()
 	s.m.Sets.At(s.m.Locs.At(x.loc).Set).Flags |= ir.SetNoSpill
-	s.refused(t, words(100), target.Limit, "%y needs 240 bytes a partition of 400", "no victim is left", "%x 240")
-	s, x = build()
+	if _, sb := s.place(t, words(100), want); sb.Spilled != 1 {
+		t.Errorf("%d spilled where marks do not hold", sb.Spilled)
+	}
+	s, x, _ = build()
+	s.m.Sets.At(s.m.Locs.At(x.loc).Set).Flags |= ir.SetNoSpill
+	held := words(100)
+	held.NoSpillHint = true
+	s.refused(t, held, target.Limit, "%y needs 240 bytes a partition of 400", "no victim is left", "%x 240")
+	s, x, _ = build()
 	s.m.Locs.At(x.loc).Flags |= ir.LocPinned | ir.LocAllocated
 	s.m.Locs.At(x.loc).Addr = 80
 	s.refused(t, words(100), target.Limit, "%y needs 240 bytes a partition of 400", "%x 240")
-	s, _ = build()
+	s, _, _ = build()
 	opt := words(100)
 	opt.NoSpill = true
 	s.refused(t, opt, target.Limit, "%y needs 240 bytes", "spilling is off")
 	// A placement outside of the memory.
-	s, x = build()
+	s, x, _ = build()
 	s.m.Locs.At(x.loc).Flags |= ir.LocUserAllocated | ir.LocAllocated
 	s.m.Locs.At(x.loc).Addr = 400
 	s.refused(t, words(100), target.Limit, "%x is placed at")
@@ -175,6 +182,30 @@ func TestLinearScanLargerThanMemory(t *testing.T) {
 	if sb.Spilled < 2 || sb.Remats != 1 {
 		t.Errorf("%d spilled, %d of them loads", sb.Spilled, sb.Remats)
 	}
+}
+
+// Marks that do not hold are wishes: with the least memory in which colouring places a program, linear scan does too.
+func TestLinearScanMarks(t *testing.T) {
+	var ws Workspace
+	rapid.Check(t, func(t *rapid.T) {
+		p := random(t, rapid.IntRange(1, 60).Draw(t, "n"))
+		every := rapid.IntRange(1, 9).Draw(t, "every")
+		for s := ir.Set(1); int(s) < p.m.Sets.Len(); s++ {
+			if int(s)%every == 0 {
+				p.m.Sets.At(s).Flags |= ir.SetNoSpill
+			}
+		}
+		before, err := execute(&p.m, p.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scanAll(t, p, &ws, Options{StripBytes: 64, SBBytes: 64 + floorOf(&p.m, p.f) + 8*int64(rapid.IntRange(0, 60).Draw(t, "slack"))})
+		after, err := execute(&p.m, p.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, before, after)
+	})
 }
 
 // What is placed before the scan stays, obstructs and is overlapped by nothing, also where such placements lie on each other at

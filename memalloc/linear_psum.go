@@ -64,7 +64,7 @@ func (ws *Workspace) openUntil(m *ir.Module, unit uint32, h ssa.Point) ssa.Point
 	t := &sc.turns[unit]
 	if !t.known {
 		acc := ws.lin.Of(u.First)
-		if psumStays(m, u, true) || !sp.groupsOf(m, acc) {
+		if psumStays(m, u, false) || !sp.groupsOf(m, acc) {
 			return never
 		}
 		t.known, t.next = true, uint32(len(sc.stretch))
@@ -101,7 +101,7 @@ func (ws *Workspace) cuttable(m *ir.Module, i uint32, h ssa.Point) bool {
 	p, own := &sc.pieces[i], int(i) >= len(ws.ranges.Units)
 	u := &ws.ranges.Units[p.unit]
 	acc := ws.lin.Of(u.First)
-	if !own && sc.mark[p.unit] == h+1 || psumStays(m, u, true) || !sp.groupsOf(m, acc) {
+	if !own && sc.mark[p.unit] == h+1 || psumStays(m, u, sp.opt.NoSpillHint) || !sp.groupsOf(m, acc) {
 		return false
 	}
 	for k := range sp.groups {

@@ -117,7 +117,7 @@ func (ws *Workspace) idle(p *piece) bool {
 func (ws *Workspace) shrink(m *ir.Module, i uint32, h ssa.Point) uint32 {
 	sc := &ws.scan
 	n := uint32(len(ws.ranges.Units))
-	if !ws.evictable(m, i, h) {
+	if !ws.evictable(m, i, h, true) {
 		return i
 	}
 	if i < n {
