@@ -44,19 +44,21 @@ func (p *Parallel) KeepTests(f *Func, at uint32, place []Place, r *File, written
 	for row := uses.From; row < uses.To; row++ {
 		taken[f.Class[f.Ops[row]]] |= 1 << place[row].Index()
 	}
+	var kept [NumClasses]uint64         // registers that were seen to
+	var stay [NumClasses][MaxRegs]uint8 // and where what they hold is then
 	for row := uses.From; row < uses.To; row++ {
-		v := f.Ops[row]
-		c, to := f.Class[v], place[row]
-		if written[c]>>to.Index()&1 == 1 {
-			to = Reg(bits.TrailingZeros64(r.All(c) &^ taken[c]))
-			taken[c] |= 1 << to.Index()
-		}
-		p.Add(c, place[row], to) // also to itself, so that it is kept
-		for again := row; again < uses.To; again++ {
-			if f.Ops[again] == v {
-				place[again] = to
+		c, from := f.Class[f.Ops[row]], place[row].Index()
+		if kept[c]>>from&1 == 0 {
+			to := from
+			if written[c]>>from&1 == 1 {
+				to = bits.TrailingZeros64(r.All(c) &^ taken[c])
+				taken[c] |= 1 << to
 			}
+			kept[c] |= 1 << from
+			stay[c][from] = uint8(to)
+			p.Add(c, Reg(from), Reg(to)) // also to itself, so that it is kept
 		}
+		place[row] = Reg(int(stay[c][from]))
 	}
 }
 
@@ -133,7 +135,8 @@ func (p *Parallel) Sequence(out []Move, at uint32, r *File, free [NumClasses]uin
 
 func (p *Parallel) grow(slots int) {
 	if n := parallelSlots + slots; len(p.reads) < n {
-		// Both are zero here, so nothing is lost.
+		// All are zero here, so nothing is lost. Twice the size, since slots come a few at a time.
+		n = max(n, 2*len(p.reads))
 		p.reads, p.into, p.reader = arena.Zeroed(p.reads, n), arena.Zeroed(p.into, n), arena.Zeroed(p.reader, n)
 	}
 }

@@ -98,5 +98,11 @@ func Large() []Case {
 		{"table", Ints(ways+2, ways+4, table.String()), fs},   // a jump table in a loop
 		{"jumps", Ints(ways+2, 2+2*ways, jumps.String()), fs}, // one whose targets have parameters
 		{"parameters", Ints(4, 2+2*width, phis.String()), fs}, // many, which change places around a loop
+		{"tests", oneTest(20_000), fs},                        // a branch of many operands
 	}
+}
+
+// oneTest has a branch that tests one value again and again and whose moves overwrite it.
+func oneTest(n int) string {
+	return Ints(4, 4, "b 0\na 0,1 <\nj 0 >1: >2:\nb 1\nj "+strings.Repeat("0,", n)+"0 >3:1,0\nb 2\nj 1 >3:0,1\nb 3 2 3\ni  <2,3\nr\n")
 }
