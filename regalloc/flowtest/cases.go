@@ -98,8 +98,27 @@ func Large() []Case {
 		{"table", Ints(ways+2, ways+4, table.String()), fs},   // a jump table in a loop
 		{"jumps", Ints(ways+2, 2+2*ways, jumps.String()), fs}, // one whose targets have parameters
 		{"parameters", Ints(4, 2+2*width, phis.String()), fs}, // many, which change places around a loop
+		{"lives", manyLive(20, 3000), fs},                     // more of them than there are registers, live where ways meet
 		{"tests", oneTest(20_000), fs},                        // a branch of many operands
 	}
+}
+
+// manyLive has values that live on where ways meet, more than registers and lists hold, and parameters that are read after all of them.
+func manyLive(meets, live int) string {
+	var w strings.Builder
+	w.WriteString("b 0\n")
+	for k := range live {
+		fmt.Fprintf(&w, "i %d <\n", meets+k)
+	}
+	for k := range meets {
+		b, v := 3*k+1, meets+k
+		fmt.Fprintf(&w, "j %d >%d: >%d:\nb %d\nj  >%d:%d\nb %d\nj  >%d:%d\nb %d %d\n", v, b, b+1, b, b+2, meets+live-1-k, b+1, b+2, v, b+2, k)
+	}
+	for k := range meets + live {
+		fmt.Fprintf(&w, "i  <%d\n", meets+live-1-k)
+	}
+	w.WriteString("r\n")
+	return Ints(3*meets+1, meets+live, w.String())
 }
 
 // oneTest has a branch that tests one value again and again and whose moves overwrite it.

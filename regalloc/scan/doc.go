@@ -16,5 +16,6 @@
 //
 // A block with one predecessor starts with the registers of its end. Where several meet, the first to be scanned decide and the later
 // ones follow by moves before their branch. A slot is written once, by the definition of its value, so it holds the value wherever the
-// value is live: a value may leave its register at any point, and liveness decides what is a good answer, never whether it is a right one.
+// value is live: a value may leave its register at any point, and liveness decides what is a good answer, never whether it is a right one. Only a
+// parameter that counts as dead must be: it has no place.
 package scan

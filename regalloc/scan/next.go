@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/arena"
@@ -57,6 +58,10 @@ type ahead struct {
 // packed is when the value is needed, after that many calls of the block. The sign of the difference is the bit of calls.
 func (d *ahead) packed(calls int32) when { return d.near | when(d.mark-calls)&crosses }
 
+// maxLive bounds what is known to be live into one block, or many values that live through many blocks would cost their product. Half as
+// many, those needed soonest, stay when there are more; the others go to their slots, where what comes without being expected is found.
+const maxLive = 1024
+
 // lookAhead finds when every operand is needed next and what is live into every block, in one walk against the order. Where a back edge leads
 // is not known yet: its parameters count as live and not wanted, and what lives on around the loop is left to the scan.
 func (a *Allocator) lookAhead() {
@@ -64,23 +69,21 @@ func (a *Allocator) lookAhead() {
 	a.operands = arena.Resized(a.operands, len(f.Ops))
 	a.work = arena.Resized(a.work, f.Values()) // all zero between uses
 	a.reached = arena.Resized(a.reached, f.Values()+1)
-	a.rows = a.rows[:0]
+	a.rows, a.cut = a.rows[:0], false
 	order := a.loops.Order
 	for k := len(order) - 1; k >= 0; k-- {
-		a.lookBack(order[k])
+		a.lookBack(order[k], a.lookBehind(order[k]))
 	}
 }
 
-// lookBack walks one block from its end to its head.
-func (a *Allocator) lookBack(b uint32) {
-	f, work, operands, live, n := a.f, a.work, a.operands, a.reached, 0
-	ops := f.Ops
+// lookBehind lists in reached what is live at the end of a block, and returns how many they are.
+func (a *Allocator) lookBehind(b uint32) (n int) {
+	f, work, live := a.f, a.work, a.reached
 	blk := &f.Blocks[b]
-	first, end := blk.Insts.From, blk.Insts.To
 	for e := blk.Succs.From; e < blk.Succs.To; e++ {
 		edge := &f.Edges[e]
 		to := &a.blocks[edge.To]
-		away := end
+		away := blk.Insts.To
 		if d, o := a.loops.Depth[b], a.loops.Depth[edge.To]; o < d {
 			away += min(d-o, 1<<14) * loopExit // no farther than a number holds
 		}
@@ -100,7 +103,7 @@ func (a *Allocator) lookBack(b uint32) {
 		for k, v := range f.Of(edge.Args) {
 			w := unwanted
 			if to.known {
-				w = operands[target.Params.From+uint32(k)].when.fromHead(target.Insts.From)
+				w = a.operands[target.Params.From+uint32(k)].when.fromHead(target.Insts.From)
 			}
 			if !w.live() {
 				continue
@@ -114,8 +117,17 @@ func (a *Allocator) lookBack(b uint32) {
 			d.mark |= int32(w) >> 31
 		}
 	}
+	return n
+}
+
+// lookBack walks one block from its end, where n values are live, to its head, and notes what is live there.
+func (a *Allocator) lookBack(b uint32, n int) {
+	f, work, operands, live := a.f, a.work, a.operands, a.reached
+	ops := f.Ops
+	blk := &f.Blocks[b]
+	first := blk.Insts.From
 	calls := int32(0)
-	insts := f.Insts[first:end]
+	insts := f.Insts[first:blk.Insts.To]
 	for k := len(insts) - 1; k >= 0; k-- {
 		x := &insts[k]
 		rows, out := ops[x.Uses.From:x.To], operands[x.Uses.From:x.To]
@@ -151,13 +163,17 @@ func (a *Allocator) lookBack(b uint32) {
 	}
 	for row := blk.Params.From; row < blk.Params.To; row++ {
 		v := ops[row]
-		operands[row] = operand{v, work[v].packed(calls)}
+		o := operand{v, work[v].packed(calls)}
+		if a.cut && !o.when.live() {
+			o.when = unwanted // it may have been cut, and one that is dead has no place
+		}
+		operands[row] = o
 		work[v] = ahead{}
 	}
 	// What was reached and not defined is live into the block.
-	m := len(a.rows)
+	from := len(a.rows)
+	m := from
 	rows := slices.Grow(a.rows, n)[:m+n]
-	from := m
 	for _, v := range live[:n] {
 		d := &work[v]
 		rows[m] = operand{v, d.packed(calls).fromHead(first)}
@@ -166,31 +182,51 @@ func (a *Allocator) lookBack(b uint32) {
 		}
 		*d = ahead{}
 	}
+	if m-from > maxLive {
+		soonestFirst(rows[from:m])
+		m, a.cut = from+maxLive/2, true
+	}
 	a.rows = rows[:m]
 	x := &a.blocks[b]
 	x.in, x.known = span{uint32(from), uint32(m)}, true
 	if calls > 0 || x.calls {
-		if h := a.loops.Header[b]; h != flow.NoBlock {
-			a.blocks[h].calls = true
-		}
-		if a.loops.Heads[b] {
-			// What the loop uses goes around with it.
-			for k := from; k < m; k++ {
-				if rows[k].when.near() > soonest-loopExit {
-					rows[k].when |= crosses
-				}
+		a.crossed(b)
+	}
+	// Moves along the way into a block must leave what its branch tests in registers.
+	if uses := f.Insts[blk.Insts.To-1].Uses; uses.Len() > 0 && blk.Succs.Len() == 1 {
+		a.tested(uses, &a.blocks[f.Edges[blk.Succs.From].To])
+	}
+}
+
+// crossed notes the calls of a block, or of the loop that it heads, for the loops around it.
+func (a *Allocator) crossed(b uint32) {
+	if h := a.loops.Header[b]; h != flow.NoBlock {
+		a.blocks[h].calls = true
+	}
+	if a.loops.Heads[b] {
+		// What the loop uses goes around with it.
+		x := a.blocks[b].in
+		for k := x.from; k < x.to; k++ {
+			if w := &a.rows[k].when; w.near() > soonest-loopExit {
+				*w |= crosses
 			}
 		}
 	}
-	// Moves along the way into a block must leave what its branch tests in registers.
-	if uses := f.Insts[end-1].Uses; uses.Len() > 0 && blk.Succs.Len() == 1 {
-		var n [flow.NumClasses]uint32
-		for _, v := range f.Of(uses) {
-			n[f.Class[v]]++
-		}
-		to := &a.blocks[f.Edges[blk.Succs.From].To]
-		for c := range n {
-			to.tests[c] = max(to.tests[c], n[c])
-		}
+}
+
+func soonestFirst(rows []operand) {
+	slices.SortFunc(rows, func(x, y operand) int {
+		return cmp.Or(cmp.Compare(y.when.near(), x.when.near()), cmp.Compare(x.value, y.value))
+	})
+}
+
+// tested counts what a branch to one block tests.
+func (a *Allocator) tested(uses flow.Span, to *block) {
+	var n [flow.NumClasses]uint32
+	for _, v := range a.f.Of(uses) {
+		n[a.f.Class[v]]++
+	}
+	for c := range n {
+		to.tests[c] = max(to.tests[c], n[c])
 	}
 }

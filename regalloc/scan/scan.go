@@ -70,9 +70,10 @@ type Allocator struct {
 
 	// What is known before the scan.
 	operands []operand // by row of Ops, arguments of edges not among them
-	rows     []operand // what is live into blocks, but for what only a back edge leads to, and when it is needed after the head
+	rows     []operand // what is live into blocks, up to maxLive and but for what only a back edge leads to, and when it is needed after the head
 	work     []ahead   // by value
 	reached  []flow.Value
+	cut      bool // rows lacks what is live into some block beyond maxLive
 
 	// Where values are at the point of the scan.
 	values    []state
