@@ -1,9 +1,7 @@
 package memalloc
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ssa"
@@ -33,6 +31,7 @@ type cutter struct {
 	queues  [priceClasses]arena.Queue
 	tree    slackTree
 	order   []uint32
+	sort    arena.Sorter
 }
 
 // pressure fills over and short from the units.
@@ -213,9 +212,9 @@ func (c *cutter) takeBack(s *stays, points int) {
 		return
 	}
 	price := func(i uint32) int64 { return s.stops[c.gaps[i].stop].reload + s.stops[c.gaps[i].stop].save }
-	slices.SortFunc(c.order, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(price(b), price(a)), cmp.Compare(a, b))
-	})
+	c.sort.Take(c.order)
+	c.sort.By(func(i uint32) uint64 { return ^uint64(price(i)) })
+	c.sort.Put(c.order)
 	clear(c.gives)
 	for i := range c.gaps {
 		if g := &c.gaps[i]; c.picked[i] {

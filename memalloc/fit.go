@@ -29,6 +29,7 @@ type fitter struct {
 	byTime []regalloc.Seg
 	index  regalloc.Index
 	order  []uint32
+	sort   arena.Sorter
 	hits   []uint32
 	around []uint32
 }
@@ -66,10 +67,12 @@ func (j *fitter) list(ws *Workspace, s *stays, w *walker, at []spot) {
 			}
 		}
 	}
-	j.byTime = append(j.byTime[:0], j.spans...)
-	slices.SortFunc(j.byTime, func(a, b regalloc.Seg) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Node, b.Node))
-	})
+	j.sort.Start(len(j.spans))
+	j.sort.By(func(id uint32) uint64 { return uint64(j.spans[id].Start) })
+	j.byTime = arena.Resized(j.byTime, len(j.spans))
+	for k := range j.sort.Items {
+		j.byTime[k] = j.spans[j.sort.Items[k].ID]
+	}
 	j.index.Build(j.byTime)
 }
 
@@ -102,7 +105,9 @@ func (j *fitter) pack(ws *Workspace, s *stays, w *walker) {
 		p, t := &j.sb.at[id], &j.spans[id]
 		return int64(p.hi-p.lo) * quadsOfClass(p.class) * int64(t.End-t.Start)
 	}
-	slices.SortFunc(j.order, func(a, b uint32) int { return cmp.Or(cmp.Compare(area(b), area(a)), cmp.Compare(a, b)) })
+	j.sort.Take(j.order)
+	j.sort.By(func(id uint32) uint64 { return ^uint64(area(id)) })
+	j.sort.Put(j.order)
 	budget := packBudget * len(j.order)
 	for _, id := range j.order {
 		if budget < 0 {
@@ -133,7 +138,9 @@ func (j *fitter) rejoin(ws *Workspace, s *stays, w *walker) {
 			j.order = append(j.order, uint32(id))
 		}
 	}
-	slices.SortFunc(j.order, func(a, b uint32) int { return cmp.Or(cmp.Compare(price(b), price(a)), cmp.Compare(a, b)) })
+	j.sort.Take(j.order)
+	j.sort.By(func(id uint32) uint64 { return ^uint64(price(id)) })
+	j.sort.Put(j.order)
 	for _, id := range j.order {
 		first, last := id-1, id+1
 		for first > 0 && j.isCut[first-1] && j.sb.at[first-1].quads != 0 && id-first < maxAround {

@@ -25,8 +25,11 @@ var DefaultLimits = GraphLimits{MatrixNodes: 16384, Edges: 64 << 20}
 
 // Graph is the interference of nodes that are live over segments of time: two nodes interfere when two of their segments
 // overlap. Geometry is not in it.
+// Where each node has one segment, asking the index costs about what reading edges does, and there is nothing to build.
 type Graph struct {
 	Limits GraphLimits
+	// Stored keeps edges there too, for a caller that asks for the neighbours of a node many times.
+	Stored bool
 	Kind   GraphKind
 
 	n      int
@@ -59,7 +62,7 @@ func (g *Graph) Build(n int, segs []Seg) {
 		g.single = segs[i].Node == uint32(i)
 	}
 	g.orderEnds()
-	if pairs := g.countPairs(); pairs > g.Limits.Edges {
+	if pairs := g.countPairs(); g.single && !g.Stored || pairs > g.Limits.Edges {
 		g.Kind, g.start = GraphIndex, nil
 		g.index.Build(segs)
 		if !g.single {
@@ -166,26 +169,15 @@ func (g *Graph) sweep(matrix, put bool) {
 		if s.Start >= s.End {
 			continue
 		}
-		switch {
-		case g.single && put:
-			for _, o := range g.live.Members() {
-				g.adj.Put(o, uint32(i))
+		for _, o := range g.live.Members() {
+			a := g.segs[o].Node
+			if matrix && !g.matrix.Set(a, s.Node) {
+				continue
 			}
-		case g.single:
-			for _, o := range g.live.Members() {
-				g.adj.Count(o, uint32(i))
-			}
-		default:
-			for _, o := range g.live.Members() {
-				a := g.segs[o].Node
-				if matrix && !g.matrix.Set(a, s.Node) {
-					continue
-				}
-				if put {
-					g.adj.Put(a, s.Node)
-				} else {
-					g.adj.Count(a, s.Node)
-				}
+			if put {
+				g.adj.Put(a, s.Node)
+			} else {
+				g.adj.Count(a, s.Node)
 			}
 		}
 		g.live.Add(uint32(i))
@@ -206,16 +198,8 @@ func (g *Graph) Neighbours(n uint32) []uint32 {
 // overlapping is Neighbours by the index.
 func (g *Graph) overlapping(n uint32) []uint32 {
 	if g.single {
-		hits := g.index.Append(g.hits[:0], g.segs[n].Start, g.segs[n].End)
-		for i, h := range hits {
-			if h == n {
-				hits[i] = hits[len(hits)-1]
-				hits = hits[:len(hits)-1]
-				break
-			}
-		}
-		g.hits = hits
-		return hits
+		g.hits = g.index.Around(g.hits[:0], n)
+		return g.hits
 	}
 	g.seen.Clear()
 	for _, p := range g.segsOf(n) {

@@ -44,6 +44,7 @@ func TestGraph(t *testing.T) {
 			}
 		}
 		g.Limits = rapid.SampledFrom([]GraphLimits{DefaultLimits, {MatrixNodes: 0, Edges: 1 << 20}, {MatrixNodes: 10, Edges: 0}}).Draw(t, "limits")
+		g.Stored = rapid.Bool().Draw(t, "stored")
 		g.Build(n, segs)
 		got := 0
 		for k := range n {
@@ -239,20 +240,20 @@ func TestSeed63Watchdog(t *testing.T) {
 
 // A second problem of the same size allocates nothing, in either representation.
 func TestSteadyState(t *testing.T) {
-	var segs []Seg
-	for k := range uint32(2000) {
-		segs = append(segs, Seg{k, k + 1 + k%60, k})
-	}
 	geo := &counting{}
-	for _, limit := range []int{1 << 20, 0} {
+	for _, nodes := range []int{1000, 2000} {
+		var segs []Seg
+		for k := range uint32(2000) {
+			segs = append(segs, Seg{k, k + 1 + k%60, k % uint32(nodes)})
+		}
 		var s Solver
 		var r Result
-		s.Graph.Limits = GraphLimits{MatrixNodes: 100, Edges: limit}
+		s.Graph.Limits = GraphLimits{MatrixNodes: 100, Edges: 1 << 20}
 		pass := func() {
 			s.Weight, s.Classes = weight1[:], 1
-			s.Graph.Build(len(segs), segs)
+			s.Graph.Build(nodes, segs)
 			if s.Nodes == nil {
-				s.Nodes = make([]Node, len(segs))
+				s.Nodes = make([]Node, nodes)
 			}
 			for k := range s.Nodes {
 				s.Nodes[k] = Node{Room: 20, Len: 1, Cost: int64(k), Bytes: 8}
@@ -262,7 +263,7 @@ func TestSteadyState(t *testing.T) {
 		}
 		pass()
 		if n := testing.AllocsPerRun(5, pass); n != 0 {
-			t.Errorf("edge limit %d: %v allocations a run, want 0", limit, n)
+			t.Errorf("%d segments of %d nodes: %v allocations a run, want 0", len(segs), nodes, n)
 		}
 	}
 }

@@ -1,9 +1,6 @@
 package regalloc
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Geometry finds places. Place puts node n where it overlaps none of its neighbours that have a place, and reports whether
 // there is such a place; the geometry remembers which nodes have one. It is called once a node, so the call may be indirect.
@@ -46,26 +43,35 @@ func Select[G Geometry](s *Solver, geo G, r *Result) {
 func (s *Solver) InfiniteBySize() {
 	keep, out := s.Order[:0], s.byRank[:0]
 	for _, n := range s.Order {
-		if s.Nodes[n].Cost == Infinite {
-			out = append(out, n)
-		} else {
+		if s.Nodes[n].Cost != Infinite {
 			keep = append(keep, n)
 		}
 	}
-	sortByBytes(out, s.Nodes)
+	for i := range s.Nodes {
+		if d := &s.Nodes[i]; d.Cost == Infinite && !d.Fixed {
+			out = append(out, uint32(i))
+		}
+	}
+	s.sortByBytes(out)
 	slices.Reverse(out)
 	s.Order, s.byRank = append(keep, out...), out[:0]
 }
 
 // BySize restacks all nodes so that the larger are placed first, whatever their cost.
 func (s *Solver) BySize() {
-	sortByBytes(s.Order, s.Nodes)
+	s.Order = s.Order[:0]
+	for i := range s.Nodes {
+		if !s.Nodes[i].Fixed {
+			s.Order = append(s.Order, uint32(i))
+		}
+	}
+	s.sortByBytes(s.Order)
 	slices.Reverse(s.Order)
 }
 
-// sortByBytes sorts nodes: the larger first, of equal ones the earlier.
-func sortByBytes(ns []uint32, nodes []Node) {
-	slices.SortFunc(ns, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(nodes[b].Bytes, nodes[a].Bytes), cmp.Compare(a, b))
-	})
+// sortByBytes sorts nodes, the larger first and equal ones as they were.
+func (s *Solver) sortByBytes(ns []uint32) {
+	s.sort.Take(ns)
+	s.sort.By(func(i uint32) uint64 { return ^uint64(s.Nodes[i].Bytes) })
+	s.sort.Put(ns)
 }

@@ -70,13 +70,14 @@ type Solver struct {
 	safe   arena.Heap
 	unsafe monotone
 	byRank []uint32 // nodes in descending order of Bytes
+	sort   arena.Sorter
 	left   []uint32 // of SmallestLast: nodes of which most are not gone
 	degree []uint32 // of SmallestLast: neighbours left
 }
 
 // Simplify orders the nodes: those whose place is certain first, as they become so, smallest number first; then, each time
-// none is certain, the one that is cheapest to spill for the places it frees; last those that must not be spilled. Select
-// takes them from the back.
+// none is certain, the one that is cheapest to spill for the places it frees, of a stretch of the program before the next; last those
+// that must not be spilled. Select takes them from the back.
 func (s *Solver) Simplify() {
 	n := len(s.Nodes)
 	s.Order, s.Certain = s.Order[:0], -1
@@ -85,18 +86,12 @@ func (s *Solver) Simplify() {
 		d := &s.Nodes[i]
 		s.hot[i] = hot{cap: d.Room, own: d.Own, len: d.Len, class: d.Class, shift: d.Shift}
 	}
+	s.denyAll()
 	unsure := false
 	for i := range s.hot {
 		h := &s.hot[i]
 		if s.Nodes[i].Fixed {
 			continue
-		}
-		row := s.Weight
-		neighbours := s.Graph.Neighbours(uint32(i))
-		h.left = uint32(len(neighbours))
-		for _, j := range neighbours {
-			o := &s.hot[j]
-			h.cap -= int64(row[int(o.class)*s.Classes+int(h.class)]) * (int64(h.own+o.len) >> h.shift)
 		}
 		h.state = stateSafe
 		if h.cap <= 0 {
@@ -124,7 +119,24 @@ func (s *Solver) Simplify() {
 	}
 	s.drain()
 	s.Certain = len(s.Order)
-	s.rankNodes()
+	for from := 0; from < n; from += stretch {
+		s.giveUp(from, min(from+stretch, n))
+	}
+	for i := range s.hot {
+		if s.hot[i].state == stateInfinite {
+			s.hot[i].state = stateStacked
+			s.Order = append(s.Order, uint32(i))
+		}
+	}
+}
+
+// stretch is how many nodes, which are in program order, give up what is not certain before the next do. Far apart they have nothing to do with
+// each other, and what colouring touches of that many lies in the cache of a core.
+const stretch = 8192
+
+// giveUp stacks what is not certain of the nodes from to to-1, and what becomes certain by that anywhere.
+func (s *Solver) giveUp(from, to int) {
+	s.rankNodes(from, to)
 	s.unsafe.reset()
 	for r, i := range s.byRank {
 		s.unsafe.push(uint32(r), s.metric(i))
@@ -143,12 +155,38 @@ func (s *Solver) Simplify() {
 		s.push(i)
 		s.drain()
 	}
+}
+
+// denyAll counts the neighbours of each node and takes away the places that they deny it.
+func (s *Solver) denyAll() {
+	if segs := s.Graph.segs; s.Graph.single {
+		// The segments that overlap one and start later follow it.
+		for i := range segs {
+			a := s.hot[i] // not in memory while it changes with each neighbour
+			for j := i + 1; j < len(segs) && segs[j].Start < segs[i].End; j++ {
+				if segs[j].Start < segs[j].End {
+					b := &s.hot[j]
+					a.deny(b, s.Weight[int(b.class)*s.Classes+int(a.class)])
+					b.deny(&a, s.Weight[int(a.class)*s.Classes+int(b.class)])
+				}
+			}
+			s.hot[i] = a
+		}
+		return
+	}
 	for i := range s.hot {
-		if s.hot[i].state == stateInfinite {
-			s.hot[i].state = stateStacked
-			s.Order = append(s.Order, uint32(i))
+		h := &s.hot[i]
+		for _, j := range s.Graph.Neighbours(uint32(i)) {
+			o := &s.hot[j]
+			h.deny(o, s.Weight[int(o.class)*s.Classes+int(h.class)])
 		}
 	}
+}
+
+// deny counts a neighbour whose class weighs that much.
+func (h *hot) deny(o *hot, weight int32) {
+	h.left++
+	h.cap -= int64(weight) * (int64(h.own+o.len) >> h.shift)
 }
 
 // drain stacks what is certain until nothing is.
@@ -192,13 +230,13 @@ func (s *Solver) metric(i uint32) int64 {
 	return int64(math.Float64bits(float64(s.Nodes[i].Cost) / room))
 }
 
-// rankNodes sorts the unsafe nodes so that of equal metrics the larger comes first, then the earlier.
-func (s *Solver) rankNodes() {
+// rankNodes sorts the unsafe nodes of from to to-1 so that of equal metrics the larger comes first, then the earlier.
+func (s *Solver) rankNodes(from, to int) {
 	s.byRank = s.byRank[:0]
-	for i := range s.hot {
+	for i := from; i < to; i++ {
 		if s.hot[i].state == stateUnsafe {
 			s.byRank = append(s.byRank, uint32(i))
 		}
 	}
-	sortByBytes(s.byRank, s.Nodes)
+	s.sortByBytes(s.byRank)
 }

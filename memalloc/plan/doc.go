@@ -14,7 +14,6 @@
 //	model      the same for the machine: sections for moments, movable buffers only, fixed obstacles   model.go
 //	kdTree     movable buffers as points (first section, end section): the best inside a window        kdtree.go, windows.go
 //	diver      the skyline as a list of segments; one pass places everything                           dive.go, order.go
-//	sorter     numbers in the order of keys, in linear time                                            radix.go
 //	partDiver  passes for buffers with gaps, whose bytes others may use for a while                    partdive.go
 //	search     branch and bound on the skyline, with a trail; exact proves by it                       search.go, searchprep.go
 //	pair       chains, which reach the bound without a search                                          pair.go

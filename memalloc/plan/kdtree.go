@@ -53,11 +53,11 @@ func (t *kdTree) build(m *model) {
 	for t.n>>t.upper > kdBlock {
 		t.upper++
 	}
-	m.sort.start(m.n)
-	m.sort.by(func(u uint32) uint64 { return uint64(m.lo[u]) })
+	m.sort.Start(m.n)
+	m.sort.By(func(u uint32) uint64 { return uint64(m.lo[u]) })
 	t.point = slices.Grow(t.point[:0], t.n)
-	for _, it := range m.sort.items {
-		t.point = append(t.point, kdPoint{m.lo[it.id], m.hi[it.id], notQueued, it.id})
+	for _, it := range m.sort.Items {
+		t.point = append(t.point, kdPoint{m.lo[it.ID], m.hi[it.ID], notQueued, it.ID})
 	}
 	t.block = slices.Grow(t.block[:0], int(m.s)+1)
 	for i := range t.point {

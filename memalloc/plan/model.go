@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/rosmar-compiler/rosmar/arena"
 )
 
 // inf is above every offset. Sums of two stay below the largest int64.
@@ -33,7 +35,7 @@ type model struct {
 	gapped   bool // some movable buffer is away for a while
 	windowed bool // or keeps only some of its bytes
 
-	sort          *sorter
+	sort          *arena.Sorter
 	scratchPieces []piece
 	scratchEnds   []uint32
 }
@@ -103,13 +105,13 @@ func (m *model) cut(p *Problem) {
 // sweep numbers the sections and gives each piece its own. At one moment, ends come before starts.
 func (m *model) sweep() {
 	ps := m.scratchPieces
-	m.sort.start(len(ps))
-	m.sort.by(func(i uint32) uint64 { return uint64(ps[i].end) })
-	for _, it := range m.sort.items {
-		m.scratchEnds = append(m.scratchEnds, it.id)
+	m.sort.Start(len(ps))
+	m.sort.By(func(i uint32) uint64 { return uint64(ps[i].end) })
+	for _, it := range m.sort.Items {
+		m.scratchEnds = append(m.scratchEnds, it.ID)
 	}
-	m.sort.start(len(ps))
-	m.sort.by(func(i uint32) uint64 { return uint64(ps[i].start) })
+	m.sort.Start(len(ps))
+	m.sort.By(func(i uint32) uint64 { return uint64(ps[i].start) })
 	load, grew, ended := int64(0), false, 0
 	end := func() {
 		if grew {
@@ -121,8 +123,8 @@ func (m *model) sweep() {
 		load -= pc.bHi - pc.bLo
 		ended++
 	}
-	for _, it := range m.sort.items {
-		pc := &ps[it.id]
+	for _, it := range m.sort.Items {
+		pc := &ps[it.ID]
 		for ps[m.scratchEnds[ended]].end <= pc.start {
 			end()
 		}
@@ -144,8 +146,8 @@ func (m *model) sweep() {
 func (m *model) settle(p *Problem) {
 	ps := m.scratchPieces
 	if len(ps) > maxWindowBits {
-		for _, it := range m.sort.items { // by start, from sweep
-			if i := int(it.id); i == 0 || ps[i-1].row != ps[i].row {
+		for _, it := range m.sort.Items { // by start, from sweep
+			if i := int(it.ID); i == 0 || ps[i-1].row != ps[i].row {
 				m.settleRow(p, i)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/rosmar-compiler/rosmar/arena"
 )
 
 // key is a property that buffers are ordered by, greatest first. An order is a list of keys, then the number.
@@ -22,7 +24,7 @@ type orderer struct {
 	rank []uint32
 	work int64
 	wide bool // some area may need more than 64 bits
-	sort *sorter
+	sort *arena.Sorter
 
 	scratchMax []int64
 }
@@ -64,19 +66,19 @@ const sortWork = 8
 // by sets rank to the place of each buffer in the order of the keys.
 func (o *orderer) by(m *model, keys ...key) {
 	o.work += int64(m.n) * sortWork
-	o.sort.start(m.n)
+	o.sort.Start(m.n)
 	for i := len(keys) - 1; i >= 0; i-- {
 		switch keys[i] {
 		case byLoad:
-			o.sort.by(func(u uint32) uint64 { return ^uint64(o.load[u]) })
+			o.sort.By(func(u uint32) uint64 { return ^uint64(o.load[u]) })
 		case byLength:
-			o.sort.by(func(u uint32) uint64 { return ^uint64(m.length[u]) })
+			o.sort.By(func(u uint32) uint64 { return ^uint64(m.length[u]) })
 		case bySize:
-			o.sort.by(func(u uint32) uint64 { return ^uint64(m.size[u]) })
+			o.sort.By(func(u uint32) uint64 { return ^uint64(m.size[u]) })
 		case byArea:
-			o.sort.by(func(u uint32) uint64 { return ^(uint64(m.length[u]) * uint64(m.size[u])) })
+			o.sort.By(func(u uint32) uint64 { return ^(uint64(m.length[u]) * uint64(m.size[u])) })
 			if o.wide {
-				o.sort.by(func(u uint32) uint64 {
+				o.sort.By(func(u uint32) uint64 {
 					high, _ := bits.Mul64(uint64(m.length[u]), uint64(m.size[u]))
 					return ^high
 				})
@@ -87,8 +89,8 @@ func (o *orderer) by(m *model, keys ...key) {
 }
 
 func (o *orderer) setRank() {
-	for r, it := range o.sort.items {
-		o.rank[it.id] = uint32(r)
+	for r, it := range o.sort.Items {
+		o.rank[it.ID] = uint32(r)
 	}
 }
 
@@ -99,8 +101,8 @@ func (o *orderer) shuffle(window int, rng *splitmix) {
 	for u, r := range o.rank {
 		o.rank[u] = uint32(min(uint64(r)+rng.next()%uint64(max(window, 1)), math.MaxUint32))
 	}
-	o.sort.start(n)
-	o.sort.by(func(u uint32) uint64 { return uint64(o.rank[u]) })
+	o.sort.Start(n)
+	o.sort.By(func(u uint32) uint64 { return uint64(o.rank[u]) })
 	o.setRank()
 }
 

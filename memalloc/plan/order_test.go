@@ -3,6 +3,8 @@ package plan
 import (
 	"math/big"
 	"testing"
+
+	"github.com/rosmar-compiler/rosmar/arena"
 )
 
 // TestAreaOrder: areas beyond 64 bits are ordered too.
@@ -13,7 +15,7 @@ func TestAreaOrder(t *testing.T) {
 	}
 	var m model
 	var o orderer
-	m.sort, o.sort = &sorter{}, &sorter{}
+	m.sort, o.sort = &arena.Sorter{}, &arena.Sorter{}
 	m.build(p)
 	o.prepare(&m)
 	o.by(&m, byArea, bySize)

@@ -23,12 +23,12 @@ func (pl *Planner) pair() bool {
 	pl.order.work += int64(m.n) * sortWork
 	off := slices.Grow(pl.diver.off[:0], m.n)[:m.n]
 	pl.diver.off = off
-	m.sort.start(m.n)
-	m.sort.by(func(u uint32) uint64 { return uint64(m.lo[u]) })
+	m.sort.Start(m.n)
+	m.sort.By(func(u uint32) uint64 { return uint64(m.lo[u]) })
 	stacked := int64(0)
 	var resting, hanging int32 // the section at which the last one of each ends
-	for _, it := range m.sort.items {
-		u := it.id
+	for _, it := range m.sort.Items {
+		u := it.ID
 		switch {
 		case m.lo[u] == 0 && m.hi[u] == m.s:
 			off[u] = stacked

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rosmar-compiler/rosmar/arena"
 	"github.com/rosmar-compiler/rosmar/ir/target"
 )
 
@@ -88,7 +89,7 @@ type Planner struct {
 	search  search
 	clock   clock
 	sweeper sweeper // of fixed offsets
-	sort    sorter
+	sort    arena.Sorter
 	offsets []int64
 	best    []int64 // offsets of movable buffers in the best layout
 	peak    int64

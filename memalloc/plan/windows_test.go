@@ -4,13 +4,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/rosmar-compiler/rosmar/arena"
 )
 
 // TestWindowsAgree: the tree and the bit rows give the same answers as looking at every buffer, while buffers are taken.
 func TestWindowsAgree(t *testing.T) {
 	var m model
 	var o orderer
-	m.sort, o.sort = &sorter{}, &sorter{}
+	m.sort, o.sort = &arena.Sorter{}, &arena.Sorter{}
 	var tree kdTree
 	var few windowSet
 	rapid.Check(t, func(t *rapid.T) {

@@ -168,6 +168,7 @@ func (ws *Workspace) engine(m *ir.Module, e target.Engine, lanes int) error {
 	}
 	s := &ws.solver
 	s.Weight, s.Classes, s.Metric = weight1[:], 1, regalloc.MetricCap
+	s.Graph.Stored = len(ws.uses.moves) > 0 // joining asks for neighbours again and again
 	s.Graph.Build(len(ws.nodeWeb), ws.segs)
 	ws.lanes.Reset(len(ws.nodeWeb), lanes)
 	if err := ws.describe(m); err != nil {
