@@ -85,10 +85,11 @@ func clashError(m *ir.Module, units []ssa.Unit, i int, what string) error {
 
 // rects checks SB placements: in bounds, aligned, on a legal band, clear of the strip and of each other.
 func (c *checker) rects(m *ir.Module, units []ssa.Unit, r *rects, strip int64) error {
-	c.words = arena.Resized(c.words, 4*r.nw)
+	nw := (r.n + 63) / 64
+	c.words = arena.Resized(c.words, 4*nw)
 	clear(c.words)
 	c.placed = c.placed[:0]
-	lane := func(q int) []uint64 { return c.words[q*r.nw : (q+1)*r.nw] }
+	lane := func(q int) []uint64 { return c.words[q*nw : (q+1)*nw] }
 	return c.sweep(units, func(i int) error {
 		p := &r.at[i]
 		fixed := units[i].Flags&ssa.Placed != 0

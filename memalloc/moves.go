@@ -2,6 +2,7 @@ package memalloc
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -65,14 +66,8 @@ const leastPart = 8
 func (w *walker) beside(ws *Workspace, s *stays, o uint32, win spot, hi int32) (best move) {
 	t, g := &s.tenants[o], &w.guests[o]
 	height := heightOf(t.class)
-	if w.listed>>height&1 == 0 {
-		w.listHoles(height, int32(ws.sb.floor), int32(ws.sb.n))
-	}
-	least := g.len
-	if !g.busy {
-		least = max(1, t.len/leastPart)
-	}
-	if w.widest[height] < least {
+	least, widest := w.room(ws, s, o)
+	if widest < least {
 		return best
 	}
 	may := uint8(0)
@@ -109,6 +104,38 @@ func (w *walker) beside(ws *Workspace, s *stays, o uint32, win spot, hi int32) (
 		}
 	}
 	return best
+}
+
+// bound is what it costs at least to get a tenant out of the way: were the widest hole all its own.
+func (w *walker) bound(ws *Workspace, s *stays, o uint32, price, fare float64) float64 {
+	if fare >= 0 && (price < 0 || fare < price) {
+		if least, widest := w.room(ws, s, o); widest >= least {
+			if price < 0 {
+				return 0
+			}
+			if n := w.guests[o].len; widest < n {
+				fare += price * (1 - float64(widest)/float64(n))
+			}
+			return min(fare, price)
+		}
+	}
+	if price < 0 {
+		return math.Inf(1)
+	}
+	return price
+}
+
+// room is how much of a tenant must find a hole for it to move there, and how long the widest hole of its height is.
+func (w *walker) room(ws *Workspace, s *stays, o uint32) (least, widest int32) {
+	t, g := &s.tenants[o], &w.guests[o]
+	height := heightOf(t.class)
+	if w.listed>>height&1 == 0 {
+		w.listHoles(height, int32(ws.sb.floor), int32(ws.sb.n))
+	}
+	if g.busy {
+		return g.len, w.widest[height]
+	}
+	return max(1, t.len/leastPart), w.widest[height]
 }
 
 // heightOf is the height of a class: 0 a quadrant, 1 a half, 2 the whole.

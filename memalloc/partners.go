@@ -232,22 +232,15 @@ func (r *rects) near(n uint32) bool {
 			if band&o.quads == 0 || lowest(band) != lowest(o.quads) {
 				continue
 			}
-			from, to := max(0, int(o.lo)-length), min(r.n, int(o.hi)+length)
-			if at := Fit(r.bandStrip(band), from, to, length, p.least); at >= 0 {
+			from, to := max(r.floor, int(o.lo)-length), min(r.n, int(o.hi)+length)
+			w := r.whole
+			if p.class != class128 {
+				w = r.taken(band, to)
+			}
+			if at := Fit(w, from, to, length, p.least); at >= 0 {
 				return p.put(at, length, band)
 			}
 		}
 	}
 	return false
-}
-
-// bandStrip is what is taken in a band.
-func (r *rects) bandStrip(band uint8) []uint64 {
-	switch band {
-	case 15:
-		return r.strip(stripWhole)
-	case 3, 12:
-		return r.strip(stripHalf + lowest(band)/2)
-	}
-	return r.strip(lowest(band))
 }

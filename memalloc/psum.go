@@ -127,13 +127,13 @@ func PSUM(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) 
 			return *mt, err
 		}
 		mt.Iterations++
+		ws.psumDemand(mt, nb)
 		s := &ws.solver
 		s.Simplify()
 		if err := ws.selectPSUM(m); err != nil {
 			return *mt, err
 		}
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
-		ws.psumDemand(mt, nb)
 		ws.logAttempt(&opt, mt)
 		if done, err := ws.settled(m, &opt, mt); err != nil {
 			return *mt, err
@@ -250,6 +250,7 @@ func (b *banks) fault(m *ir.Module, l ir.Loc, i uint32) error {
 // psumDemand is the pressure before placement: banks live at the worst point.
 func (ws *Workspace) psumDemand(mt *Metrics, nb int) {
 	peak, at := ws.live.peak(ws.segs, ws.lin.Points(), func(i uint32) int64 { return int64(ws.psum.span[i]) })
+	ws.full = peak > int64(nb)
 	mt.PeakDemand = 100 * float64(peak) / float64(max(1, nb))
 	if int(at) < ws.lin.Points() {
 		mt.PeakInst = ws.lin.Insts[at]

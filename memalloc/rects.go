@@ -73,7 +73,8 @@ type place struct {
 	least  uint8 // alignment that it can do with
 }
 
-// rects is the geometry of SB. The occupancy of a node's neighbours is drawn into one strip of bits a quadrant and searched.
+// rects is the geometry of SB. The occupancy of a node's neighbours is drawn into bits and searched. Only as much is searched as can
+// matter: what is placed comes from both ends, and the middle is free.
 type rects struct {
 	n     int // granules
 	floor int // granules at the bottom that nobody may have
@@ -84,8 +85,13 @@ type rects struct {
 	at    []place
 	// partners are rings of units that would share a layout, nil for none.
 	partners []uint32
-	words    []uint64 // four quadrants, two halves, the whole, one scratch: nw words each
-	nw       int
+
+	rows  []uint64 // by 64 granules a word of each of the four quadrants; clear between calls
+	whole []uint64 // the same where all quadrants are one; clear between calls
+	line  []uint64 // what is searched: rows made one
+	low   int      // of what is drawn: the end of all that ends in the lower half
+	high  int      // and the start of the rest, n if there is none
+	cross uint8    // quadrants that some of the rest leaves free
 }
 
 func (r *rects) reset(units int, bytes, floor int64) {
@@ -93,8 +99,10 @@ func (r *rects) reset(units int, bytes, floor int64) {
 	r.floor = int((floor + granule - 1) / granule)
 	r.wrong = 0
 	r.small = r.n / 48
-	r.nw = (r.n + 63) / 64
-	r.words = arena.Resized(r.words, 8*r.nw)
+	nw := (r.n + 63) / 64
+	r.rows = arena.Zeroed(r.rows, 4*nw)
+	r.whole = arena.Zeroed(r.whole, nw)
+	r.line = arena.Resized(r.line, nw)
 	r.at = arena.Resized(r.at, units)
 }
 
@@ -120,14 +128,6 @@ func (r *rects) fault(m *ir.Module, l ir.Loc, i uint32) error {
 	return target.Errorf(target.Bug, "%s is already allocated when its turn comes, at quadrants %04b and byte %d", m.LocName(l), p.quads, int64(p.lo)*granule)
 }
 
-func (r *rects) strip(k int) []uint64 { return r.words[k*r.nw : (k+1)*r.nw] }
-
-const (
-	stripHalf  = 4
-	stripWhole = 6
-	stripTemp  = 7
-)
-
 // Place finds a band and an offset. The start alignment that only serves bus efficiency is given up before the place is.
 func (r *rects) Place(n uint32, neighbours []uint32) bool {
 	p := &r.at[n]
@@ -141,46 +141,130 @@ func (r *rects) Place(n uint32, neighbours []uint32) bool {
 		return false
 	}
 	if p.class == class128 {
-		whole := r.strip(stripWhole)
-		clear(whole)
-		Mark(whole, 0, r.floor)
-		for _, j := range neighbours {
-			if o := &r.at[j]; o.quads != 0 {
-				Mark(whole, int(o.lo), int(o.hi))
-			}
-		}
+		r.drawWhole(neighbours)
 	} else {
 		r.draw(neighbours)
 	}
-	if !r.tight && r.try(p, p.shift) || r.partners != nil && r.near(n) {
-		return true
-	}
-	return (r.tight || p.least < p.shift) && r.try(p, p.least)
+	ok := !r.tight && r.try(p, p.shift) || r.partners != nil && r.near(n) || (r.tight || p.least < p.shift) && r.try(p, p.least)
+	r.wipe(p.class == class128)
+	return ok
 }
 
-// draw fills the strips of quadrants, halves and the whole.
-func (r *rects) draw(neighbours []uint32) {
-	clear(r.words[:stripHalf*r.nw])
-	for q := range 4 {
-		Mark(r.strip(q), 0, r.floor)
-	}
-	for _, j := range neighbours {
-		o := &r.at[j]
+// bandMask is the words of a row that a set of quadrants takes.
+var bandMask = func() (m [16][4]uint64) {
+	for quads := range m {
 		for q := range 4 {
-			if o.quads>>q&1 != 0 {
-				Mark(r.strip(q), int(o.lo), int(o.hi))
-			}
+			m[quads][q] = -uint64(quads >> q & 1)
 		}
 	}
-	or(r.strip(stripHalf), r.strip(0), r.strip(1))
-	or(r.strip(stripHalf+1), r.strip(2), r.strip(3))
-	or(r.strip(stripWhole), r.strip(stripHalf), r.strip(stripHalf+1))
+	return m
+}()
+
+// draw marks what is placed of the neighbours, by quadrants.
+func (r *rects) draw(neighbours []uint32) {
+	r.low, r.high, r.cross = r.floor, r.n, 0
+	rows := r.rows
+	for _, j := range neighbours {
+		o := &r.at[j]
+		if o.quads == 0 {
+			continue
+		}
+		r.extend(o)
+		// Most end in the word in which they begin, or in the next, and which of them a branch could not guess.
+		a, b := int(o.lo)>>6, int(o.hi-1)>>6
+		first, last := ^uint64(0)<<(o.lo&63), ^uint64(0)>>(63-(o.hi-1)&63)
+		apart := ((uint64(a)^uint64(b))-1)>>63 - 1 // all ones if a and b differ
+		first, last = first&(last|apart), last&(first|apart)
+		m := &bandMask[o.quads&15]
+		x := rows[4*a : 4*a+4 : 4*a+4]
+		x[0] |= first & m[0]
+		x[1] |= first & m[1]
+		x[2] |= first & m[2]
+		x[3] |= first & m[3]
+		for a++; a < b; a++ {
+			x := rows[4*a : 4*a+4 : 4*a+4]
+			x[0] |= m[0]
+			x[1] |= m[1]
+			x[2] |= m[2]
+			x[3] |= m[3]
+		}
+		x = rows[4*b : 4*b+4 : 4*b+4]
+		x[0] |= last & m[0]
+		x[1] |= last & m[1]
+		x[2] |= last & m[2]
+		x[3] |= last & m[3]
+	}
 }
 
-func or(dst, a, b []uint64) {
-	for i := range dst {
-		dst[i] = a[i] | b[i]
+// drawWhole marks what is placed of the neighbours, whatever their quadrants.
+func (r *rects) drawWhole(neighbours []uint32) {
+	r.low, r.high, r.cross = r.floor, r.n, 0
+	Mark(r.whole, 0, r.floor)
+	for _, j := range neighbours {
+		if o := &r.at[j]; o.quads != 0 {
+			r.extend(o)
+			Mark(r.whole, int(o.lo), int(o.hi))
+		}
 	}
+}
+
+// extend counts o in what low, high and cross say of what is drawn.
+func (r *rects) extend(o *place) {
+	if int(o.hi) <= r.n/2 {
+		r.low = max(r.low, int(o.hi))
+	} else {
+		r.high = min(r.high, int(o.lo))
+		r.cross |= ^o.quads & 15
+	}
+}
+
+// wipe takes away what is drawn.
+func (r *rects) wipe(whole bool) {
+	low, high := (r.low+63)/64, r.high/64
+	if high <= low {
+		low, high = len(r.whole), len(r.whole)
+	}
+	if whole {
+		clear(r.whole[:low])
+		clear(r.whole[high:])
+		return
+	}
+	clear(r.rows[:4*low])
+	clear(r.rows[4*high:])
+}
+
+// limit is how far a search from the bottom must go that something of a length and alignment cannot fail at: behind the low ones,
+// if the high ones leave that room, and nowhere above them is a band better than at the bottom.
+func (r *rects) limit(length int, shift uint8) int {
+	round := 1<<shift - 1
+	if end := (r.low+round)&^round + length; end <= r.high && r.cross == 0 {
+		return end
+	}
+	return r.n
+}
+
+// taken is what is taken in a band, up to limit.
+func (r *rects) taken(band uint8, limit int) []uint64 {
+	line, m := r.line[:(limit+63)/64], &bandMask[band]
+	for i := range line {
+		x := r.rows[4*i : 4*i+4 : 4*i+4]
+		line[i] = x[0]&m[0] | x[1]&m[1] | x[2]&m[2] | x[3]&m[3]
+	}
+	return line
+}
+
+// spoilt is what is not free in the half of a quadrant, or free in both halves, up to limit: the rest only a half offers.
+func (r *rects) spoilt(band uint8, limit int) []uint64 {
+	half := uint8(3)
+	if band > half {
+		half = 12
+	}
+	line, m := r.line[:(limit+63)/64], &bandMask[half]
+	for i := range line {
+		x := r.rows[4*i : 4*i+4 : 4*i+4]
+		line[i] = x[0]&m[0] | x[1]&m[1] | x[2]&m[2] | x[3]&m[3] | ^(x[0]&^m[0] | x[1]&^m[1] | x[2]&^m[2] | x[3]&^m[3])
+	}
+	return line
 }
 
 // try walks the cascade of free pools: for 32 partitions what only a half offers, then what the whole height offers, then any
@@ -189,50 +273,41 @@ func or(dst, a, b []uint64) {
 // less than everything could only turn down places. When tight, only the lowest offset counts.
 func (r *rects) try(p *place, shift uint8) bool {
 	length := int(p.hi - p.lo)
-	whole := r.strip(stripWhole)
+	limit := r.limit(length, shift)
 	if p.class == class128 {
 		at := -1
 		if length < r.small || r.tight {
-			at = Fit(whole, 0, r.n, length, shift)
+			at = Fit(r.whole, r.floor, limit, length, shift)
 		} else {
-			at = fitDown(whole, r.n, length, shift)
+			at = fitDown(r.whole, r.n, length, shift)
 		}
 		return p.put(at, length, 15)
 	}
 	best, quads := -1, uint8(0)
 	consider := func(w []uint64, band uint8) {
-		if at := Fit(w, 0, r.n, length, shift); at >= 0 && (best < 0 || at < best) {
+		if at := Fit(w, r.floor, limit, length, shift); at >= 0 && (best < 0 || at < best) {
 			best, quads = at, band
 		}
 	}
 	cands := candidates(p.class)
 	if p.class < class64 && !r.tight {
-		// A half that is free where the other half is not: taken means the half is taken, or both are free.
-		temp := r.strip(stripTemp)
-		for _, b := range cands {
-			h := bits.TrailingZeros8(b) / 2
-			half, other := r.strip(stripHalf+h), r.strip(stripHalf+1-h)
-			for i := range temp {
-				temp[i] = half[i] | ^other[i]
+		for i, b := range cands {
+			if i&1 == 0 { // the other quadrant of a half gives the same
+				consider(r.spoilt(b, limit), b)
 			}
-			consider(temp, b)
 		}
 		if best >= 0 {
 			return p.put(best, length, quads)
 		}
 	}
 	if !r.tight {
-		consider(whole, cands[0])
+		consider(r.taken(15, limit), cands[0])
 		if best >= 0 {
 			return p.put(best, length, quads)
 		}
 	}
 	for _, b := range cands {
-		w := r.strip(bits.TrailingZeros8(b))
-		if p.class >= class64 {
-			w = r.strip(stripHalf + bits.TrailingZeros8(b)/2)
-		}
-		consider(w, b)
+		consider(r.taken(b, limit), b)
 	}
 	return p.put(best, length, quads)
 }

@@ -39,12 +39,12 @@ func SB(m *ir.Module, f ir.Func, ws *Workspace, opt Options) (Metrics, error) {
 			ws.sb.partners = ws.partners.next
 		}
 		ws.pinAgain()
+		ws.sbDemand(mt)
 		if err := ws.colourSB(m, &opt, mt); err != nil {
 			return *mt, err
 		}
 		s := &ws.solver
 		mt.Nodes, mt.Edges = len(s.Nodes), s.Graph.Edges()
-		ws.sbDemand(mt)
 		ws.logAttempt(&opt, mt)
 		if done, err := ws.settled(m, &opt, mt); err != nil {
 			return *mt, err
@@ -287,6 +287,7 @@ func (ws *Workspace) sbDemand(mt *Metrics) {
 		p := &ws.sb.at[i]
 		return int64(p.hi-p.lo) * quadsOfClass(p.class)
 	})
+	ws.full = peak+4*int64(ws.sb.floor) > 4*int64(ws.sb.n)
 	mt.PeakDemand = 100 * float64(peak+4*int64(ws.sb.floor)) / float64(4*ws.sb.n)
 	if int(at) < ws.lin.Points() {
 		mt.PeakInst = ws.lin.Insts[at]

@@ -69,8 +69,16 @@ func attempt[G geometry](ws *Workspace, geo G) (bad uint32) {
 	s, r, best := &ws.solver, &ws.result, &ws.best
 	for k := range attempts {
 		switch k {
+		case attemptTight:
+			// In straight-line code gaps are cut by what is live, whichever values are left over.
+			if ws.full && len(ws.lin.Loops) == 0 && len(best.Stuck) == 0 {
+				continue
+			}
 		case attemptBySize:
 			ws.order = append(ws.order[:0], s.Order...)
+			if ws.full { // it would be in vain
+				continue
+			}
 			s.BySize()
 		case attemptPinched:
 			s.Order = append(s.Order[:0], ws.order...)

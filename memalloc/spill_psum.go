@@ -177,9 +177,11 @@ func psumStays(m *ir.Module, u *ssa.Unit, hint bool) bool {
 	return u.Flags&(ssa.Placed|ssa.Always|ssa.Opaque|ssa.Dead) != 0 || u.Count > 1 || hint && set.Flags&ir.SetNoSpill != 0
 }
 
-// spillPSUM moves the values that found no banks to SBUF, and cuts the groups of those that have nothing but banks of their own.
+// spillPSUM moves the values that found no banks to SBUF, and cuts the groups of those that have nothing but banks of their own. It goes
+// in program order: what neighbours touch of the module lies together.
 func (ws *Workspace) spillPSUM(m *ir.Module) {
 	sp := &ws.spill
+	slices.Sort(ws.result.Unplaced)
 	for _, i := range ws.result.Unplaced {
 		u := &ws.ranges.Units[i]
 		acc := ws.lin.Of(u.First)

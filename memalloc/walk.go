@@ -45,6 +45,7 @@ type walker struct {
 	band   []uint32  // the tenants of one band, by address
 	tops   []int32   // up to where those and the ones before them reach
 	prices []float64 // of clearing them, negative: not to be had
+	bounds []float64 // what clearing them costs at least
 	more   bool      // wants has grown
 	mover
 
@@ -275,11 +276,10 @@ func (w *walker) window(ws *Workspace, s *stays, t uint32, p ssa.Point) (best sp
 	w.listed = 0
 	for _, band := range candidates(x.class) {
 		w.gatherBand(band, int32(r.floor))
-		w.prices = w.prices[:0]
-		w.fares = w.fares[:0]
+		w.prices, w.fares, w.bounds = w.prices[:0], w.fares[:0], w.bounds[:0]
 		for _, o := range w.band {
-			w.prices = append(w.prices, w.price(s, o, p))
-			w.fares = append(w.fares, w.fare(ws, s, o, p))
+			price, fare := w.price(s, o, p), w.fare(ws, s, o, p)
+			w.prices, w.fares, w.bounds = append(w.prices, price), append(w.fares, fare), append(w.bounds, w.bound(ws, s, o, price, fare))
 		}
 		first := 0
 		try := func(lo int32) {
@@ -290,7 +290,21 @@ func (w *walker) window(ws *Workspace, s *stays, t uint32, p ssa.Point) (best sp
 			for first < len(w.band) && w.tops[first] <= lo {
 				first++
 			}
+			// Most windows are dearer than the best so far even if all in them had the way to themselves.
 			sum := 0.0
+			for k := first; k < len(w.band) && best.quads != 0; k++ {
+				o := &w.guests[w.band[k]]
+				if o.lo >= hi {
+					break
+				}
+				if o.lo+o.len <= lo {
+					continue
+				}
+				if sum += w.bounds[k]; sum >= least {
+					return
+				}
+			}
+			sum = 0
 			w.draft = w.draft[:0]
 			for k := first; k < len(w.band); k++ {
 				o := w.band[k]

@@ -17,6 +17,7 @@ type Workspace struct {
 	result regalloc.Result
 	best   regalloc.Result // of the attempts of one round at SB
 	order  []uint32        // Simplify's, while another one is tried
+	full   bool            // more is live at some point than the memory has: no order can place everything
 	segs   []regalloc.Seg
 	guard  regalloc.Guard
 
