@@ -17,7 +17,8 @@ const growthWidth = 100
 // growthCase is one way of filling a memory with n locations.
 type growthCase struct {
 	name string
-	make func(t testing.TB, n int) *program
+	// fill makes the module anew, in the storage that it has.
+	fill func(t testing.TB, p *program, n int)
 	run  func(p *program, ws *Workspace) (Metrics, error)
 	// spills: the module is not as it was afterwards.
 	spills bool
@@ -30,7 +31,7 @@ func growthCases() []growthCase {
 	psum := func(opt Options) func(p *program, ws *Workspace) (Metrics, error) {
 		return func(p *program, ws *Workspace) (Metrics, error) { return PSUM(&p.m, p.f, ws, opt) }
 	}
-	wide := func(t testing.TB, n int) *program { return chain(t, n, growthWidth) }
+	wide := func(t testing.TB, p *program, n int) { fillChain(t, p, n, growthWidth) }
 	// 100 live locations of chain take 11,000 bytes.
 	return []growthCase{
 		{"sb", wide, sb(Options{}), false},
@@ -46,9 +47,9 @@ func growthCases() []growthCase {
 }
 
 // longUse is a program of n small locations, and one that is live throughout and used by one instruction in ten.
-func longUse(t testing.TB, n int) *program {
-	p := &program{}
+func longUse(t testing.TB, p *program, n int) {
 	m := &p.m
+	m.Reset()
 	m.Gen = generation(t, 30)
 	var b ir.Builder
 	b.NewFunc(m, "main", "Block1")
@@ -76,13 +77,12 @@ func longUse(t testing.TB, n int) *program {
 		x = y
 	}
 	b.Close()
-	return p
 }
 
 // psumChain is a program of n PSUM locations, eight of which are live at a time.
-func psumChain(t testing.TB, n int) *program {
-	p := &program{}
+func psumChain(t testing.TB, p *program, n int) {
 	m := &p.m
+	m.Reset()
 	m.Gen = generation(t, 30)
 	var b ir.Builder
 	b.NewFunc(m, "main", "Block1")
@@ -100,12 +100,12 @@ func psumChain(t testing.TB, n int) *program {
 		ring[k%8] = v
 	}
 	b.Close()
-	return p
 }
 
 // openChain is a program of n PSUM locations, two of which are live at a time beside one whose accumulation group is open then.
-func openChain(t testing.TB, n int) *program {
-	s := newSheet(t, 30)
+func openChain(t testing.TB, p *program, n int) {
+	p.m.Reset()
+	s := sheetOn(t, p, 30)
 	x, y, sum := s.sb("x", 128, 64), s.sb("y", 128, 64), s.psum("sum", 64)
 	s.set(x)
 	var before value
@@ -125,7 +125,6 @@ func openChain(t testing.TB, n int) *program {
 	}
 	s.save(y, 0, 64)
 	s.b.Close()
-	return &s.program
 }
 
 // held is the heap in use.
@@ -144,12 +143,14 @@ func sizeName(n int) string {
 }
 
 // BenchmarkGrowthAlloc is the least time of the processor and the bytes of workspace and spill code for each location, from 10,000 to 1,000,000.
+// Module and workspace have been there before, as those of a worker after its first input have.
 func BenchmarkGrowthAlloc(b *testing.B) {
 	for _, c := range growthCases() {
 		for _, n := range []int{10_000, 100_000, 1_000_000} {
 			b.Run(c.name+"/locs="+sizeName(n), func(b *testing.B) {
 				var ws Workspace
-				p := c.make(b, n)
+				p := new(program)
+				c.fill(b, p, n)
 				before := held()
 				if _, err := c.run(p, &ws); err != nil {
 					b.Fatal(err)
@@ -159,7 +160,7 @@ func BenchmarkGrowthAlloc(b *testing.B) {
 				for b.Loop() {
 					b.StopTimer()
 					if c.spills {
-						p = c.make(b, n)
+						c.fill(b, p, n)
 					} else {
 						unplace(p)
 					}
@@ -186,7 +187,8 @@ func BenchmarkGrowthAlloc(b *testing.B) {
 // The second module through one workspace costs no allocation more than building it, also where it spills.
 func TestSteadyStateSpilling(t *testing.T) {
 	for _, c := range growthCases() {
-		p := c.make(t, 3000)
+		p := new(program)
+		c.fill(t, p, 3000)
 		var text bytes.Buffer
 		if err := ir.Print(&text, &p.m); err != nil {
 			t.Fatal(err)
@@ -231,7 +233,8 @@ func TestGrowthBytes(t *testing.T) {
 	for _, c := range growthCases() {
 		var per [2]float64
 		for k, n := range []int{10_000, 100_000} {
-			p := c.make(t, n)
+			p := new(program)
+			c.fill(t, p, n)
 			ws := new(Workspace)
 			before := held()
 			mt, err := c.run(p, ws)

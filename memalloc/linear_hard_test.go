@@ -333,7 +333,8 @@ func TestLinearScanReloadsRows(t *testing.T) {
 
 // A unit whose group is open each time that banks are short keeps its bank, and the others go.
 func TestLinearScanOpenGroups(t *testing.T) {
-	p := openChain(t, 50)
+	p := new(program)
+	openChain(t, p, 50)
 	want, err := execute(&p.m, p.f)
 	if err != nil {
 		t.Fatal(err)

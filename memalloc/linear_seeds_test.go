@@ -17,13 +17,15 @@ import (
 
 // sheet is a program that is written down instruction by instruction.
 type sheet struct {
-	program
+	*program
 	b   ir.Builder
 	out int
 }
 
-func newSheet(t testing.TB, level int) *sheet {
-	s := &sheet{}
+func newSheet(t testing.TB, level int) *sheet { return sheetOn(t, new(program), level) }
+
+func sheetOn(t testing.TB, p *program, level int) *sheet {
+	s := &sheet{program: p}
 	s.m.Gen = generation(t, level)
 	s.b.NewFunc(&s.m, "main", "Block1")
 	s.f = s.b.Func
@@ -72,7 +74,7 @@ func (s *sheet) done(t testing.TB) map[row][]uint64 {
 // place runs the scan and holds the result to the checkers and to what the program computed before.
 func (s *sheet) place(t testing.TB, opt Options, want map[row][]uint64) (psum, sb Metrics) {
 	t.Helper()
-	psum, sb = scanAll(t, &s.program, new(Workspace), opt)
+	psum, sb = scanAll(t, s.program, new(Workspace), opt)
 	got, err := execute(&s.m, s.f)
 	if err != nil {
 		t.Fatal(err)

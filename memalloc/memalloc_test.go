@@ -169,7 +169,14 @@ func TestFirstGap(t *testing.T) {
 // A program of n locations of which width are live at a time.
 func chain(t interface{ Fatal(...any) }, n, width int) *program {
 	p := &program{}
+	fillChain(t, p, n, width)
+	return p
+}
+
+// fillChain is chain in a module that is there already.
+func fillChain(t interface{ Fatal(...any) }, p *program, n, width int) {
 	m := &p.m
+	m.Reset()
 	m.Gen = generation(t, 30)
 	var b ir.Builder
 	b.NewFunc(m, "main", "Block1")
@@ -187,7 +194,6 @@ func chain(t interface{ Fatal(...any) }, n, width int) *program {
 		ring[k%width] = v
 	}
 	b.Close()
-	return p
 }
 
 // unplace takes back all placements, so that the same module can be placed again.
