@@ -40,6 +40,9 @@ func (p *Parallel) Add(c Class, from, to Place) {
 // that is neither written nor tested; callers leave as many of them free where blocks meet.
 func (p *Parallel) KeepTests(f *Func, at uint32, place []Place, r *File, written [NumClasses]uint64) {
 	uses := f.Insts[at].Uses
+	if uses.Len() == 0 {
+		return
+	}
 	taken := written
 	for row := uses.From; row < uses.To; row++ {
 		taken[f.Class[f.Ops[row]]] |= 1 << place[row].Index()

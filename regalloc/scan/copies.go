@@ -19,7 +19,7 @@ func (a *Allocator) leave(b uint32) {
 		return // the next block goes on here
 	}
 	x := &a.blocks[b]
-	x.end.from = uint32(len(a.ends))
+	x.end.From = uint32(len(a.ends))
 	for c := range flow.Class(flow.NumClasses) {
 		bank := bank(c)
 		for u := a.used[bank]; u != 0; u &= u - 1 {
@@ -27,7 +27,7 @@ func (a *Allocator) leave(b uint32) {
 			a.ends = append(a.ends, held{a.value[r], r})
 		}
 	}
-	x.end.to = uint32(len(a.ends))
+	x.end.To = uint32(len(a.ends))
 	switch {
 	case !meets:
 	case a.blocks[edge.To].done:
@@ -67,11 +67,11 @@ func (a *Allocator) back(e uint32) {
 	edge := &f.Edges[e]
 	m.goals, m.at = m.goals[:0], m.at[:0]
 	head := a.blocks[edge.To].head
-	for k, h := range a.heads[head.from:head.to] {
+	for k, h := range a.heads[head.From:head.To] {
 		m.goals = append(m.goals, goal{h.value, uint32(k), h.reg})
 		m.at = append(m.at, a.values[h.value].reg)
 	}
-	m.args = head.to - head.from
+	m.args = head.To - head.From
 	params := f.Blocks[edge.To].Params.From
 	for k, v := range f.Of(edge.Args) {
 		m.at = append(m.at, a.values[v].reg)
@@ -119,7 +119,7 @@ func (a *Allocator) follow(e uint32, at []reg) {
 	}
 	a.together.KeepTests(f, end, a.answer.Place, &a.regs, busy)
 	x := a.blocks[edge.From].end
-	for _, h := range a.ends[x.from:x.to] {
+	for _, h := range a.ends[x.From:x.To] {
 		busy[h.reg.class()] |= h.reg.bit()
 	}
 	for c := range busy {

@@ -74,15 +74,15 @@ func (a *Allocator) inherit(b, e uint32) {
 	x := &a.blocks[b]
 	if edge.From != a.last {
 		a.empty()
-		from := a.blocks[edge.From].end
-		for _, h := range a.ends[from.from:from.to] {
+		end := a.blocks[edge.From].end
+		for _, h := range a.ends[end.From:end.To] {
 			a.value[h.reg] = h.value
 			a.values[h.value].reg = h.reg
 			a.used[h.reg.bank()] |= h.reg.bit()
 		}
 	}
 	var wanted [banks]uint64
-	for _, o := range a.rows[x.in.from:x.in.to] {
+	for _, o := range a.rows[x.in.From:x.in.To] {
 		r := a.values[o.value].reg
 		a.when[r] = o.when.atHead(first) // of no register it has no meaning
 		wanted[r.bank()] |= r.bit()
@@ -98,7 +98,7 @@ func (a *Allocator) inherit(b, e uint32) {
 		}
 	}
 	if edge.Args.Len() > 0 {
-		a.pour(b, edge, &idle)
+		a.passArgs(b, edge, &idle)
 	}
 	for c := range flow.Class(flow.NumClasses) {
 		bank := bank(c)
@@ -107,13 +107,13 @@ func (a *Allocator) inherit(b, e uint32) {
 		}
 	}
 	if edge.Args.Len() > 0 {
-		a.copies(first)
+		a.copyArgs(first)
 	}
 }
 
-// pour gives parameters the registers of arguments that end here, which leaves idle, or their slots. The rest are copied out of registers
+// passArgs gives parameters the registers of arguments that end here, which leaves idle, or their slots. The rest are copied out of registers
 // that are kept until all are.
-func (a *Allocator) pour(b uint32, edge *flow.Edge, idle *[banks]uint64) {
+func (a *Allocator) passArgs(b uint32, edge *flow.Edge, idle *[banks]uint64) {
 	f := a.f
 	params, first := f.Blocks[b].Params.From, f.Blocks[b].Insts.From
 	place := a.answer.Place
@@ -151,8 +151,8 @@ func (a *Allocator) pour(b uint32, edge *flow.Edge, idle *[banks]uint64) {
 	}
 }
 
-// copies gives registers to parameters that start in one that is another's too.
-func (a *Allocator) copies(first uint32) {
+// copyArgs gives registers to parameters that start in one that is another's too.
+func (a *Allocator) copyArgs(first uint32) {
 	var sources [banks]uint64
 	for _, row := range a.merge.copied {
 		r := a.values[a.operands[row].value].birth
@@ -174,13 +174,34 @@ func (a *Allocator) copies(first uint32) {
 
 // meet chooses what is in registers at the head of a block with several predecessors, and lets those that were scanned go there.
 func (a *Allocator) meet(b uint32) {
-	f, m := a.f, &a.merge
-	blk := &f.Blocks[b]
-	first := blk.Insts.From
 	a.gather(b)
 	a.choose(b)
-	m.goals = m.goals[:0]
-	head := a.loops.Heads[b]
+	a.merge.goals = a.merge.goals[:0]
+	a.settle(b)
+	a.settleParams(b)
+	f, m := a.f, &a.merge
+	place, params := a.answer.Place, f.Blocks[b].Params.From
+	way := 0
+	for _, e := range f.Preds[f.Blocks[b].Preds.From:f.Blocks[b].Preds.To] {
+		edge := &f.Edges[e]
+		done := a.blocks[edge.From].done
+		if done {
+			a.follow(e, m.at[way*len(m.cands):][:len(m.cands)])
+			way++
+		}
+		for k := range uint32(edge.Args.Len()) {
+			place[edge.Args.From+k] = place[params+k]
+			if r := m.cands[m.args+k].reg; r != none && !done {
+				a.values[f.Ops[edge.Args.From+k]].hint = r
+			}
+		}
+	}
+}
+
+// settle gives the registers chosen to what lives on, and keeps them for the ways that are scanned later.
+func (a *Allocator) settle(b uint32) {
+	m := &a.merge
+	first, head := a.f.Blocks[b].Insts.From, a.loops.Heads[b]
 	for k := uint32(1); k < m.args; k++ {
 		c := &m.cands[k]
 		m.index[c.value] = 0
@@ -195,15 +216,20 @@ func (a *Allocator) meet(b uint32) {
 			s.loop = b
 		}
 	}
-	if len(m.ways) < blk.Preds.Len() {
+	if len(m.ways) < a.f.Blocks[b].Preds.Len() {
 		x := &a.blocks[b]
-		x.head.from = uint32(len(a.heads))
+		x.head.From = uint32(len(a.heads))
 		for _, g := range m.goals {
 			a.heads = append(a.heads, held{g.value, g.reg})
 		}
-		x.head.to = uint32(len(a.heads))
+		x.head.To = uint32(len(a.heads))
 	}
-	place := a.answer.Place
+}
+
+// settleParams gives them to the parameters; one without a register begins in a slot.
+func (a *Allocator) settleParams(b uint32) {
+	m, place := &a.merge, a.answer.Place
+	blk := &a.f.Blocks[b]
 	for k := m.args; k < uint32(len(m.cands)); k++ {
 		c := &m.cands[k]
 		row := blk.Params.From + k - m.args
@@ -218,23 +244,8 @@ func (a *Allocator) meet(b uint32) {
 		}
 		a.put(c.reg, c.value, a.operands[row].when)
 		s := &a.values[c.value]
-		s.store, s.birth, s.hint = first, c.reg, c.reg
+		s.store, s.birth, s.hint = blk.Insts.From, c.reg, c.reg
 		place[row] = c.reg.place()
-	}
-	way := 0
-	for _, e := range f.Preds[blk.Preds.From:blk.Preds.To] {
-		edge := &f.Edges[e]
-		done := a.blocks[edge.From].done
-		if done {
-			a.follow(e, m.at[way*len(m.cands):][:len(m.cands)])
-			way++
-		}
-		for k := range uint32(edge.Args.Len()) {
-			place[edge.Args.From+k] = place[blk.Params.From+k]
-			if r := m.cands[m.args+k].reg; r != none && !done {
-				a.values[f.Ops[edge.Args.From+k]].hint = r
-			}
-		}
 	}
 }
 
@@ -246,7 +257,7 @@ func (a *Allocator) gather(b uint32) {
 	x := a.blocks[b].in
 	preds := f.Preds[blk.Preds.From:blk.Preds.To]
 	m.cands = append(m.cands[:0], candidate{})
-	for k, o := range a.rows[x.from:x.to] {
+	for k, o := range a.rows[x.From:x.To] {
 		m.index[o.value] = uint32(k) + 1
 		m.cands = append(m.cands, candidate{value: o.value, when: o.when})
 	}
@@ -259,7 +270,7 @@ func (a *Allocator) gather(b uint32) {
 	if a.loop != flow.NoBlock {
 		// What the loops around bring back lives on though nothing ahead uses it. It must come on most ways, so one will do to find it.
 		end := a.blocks[f.Edges[m.ways[0]].From].end
-		for _, h := range a.ends[end.from:end.to] {
+		for _, h := range a.ends[end.From:end.To] {
 			if s := &a.values[h.value]; m.index[h.value] == 0 && s.loop != 0 && a.inside(s.loop) {
 				m.index[h.value] = uint32(len(m.cands))
 				m.cands = append(m.cands, candidate{value: h.value, when: unwanted})
@@ -277,7 +288,7 @@ func (a *Allocator) gather(b uint32) {
 		edge := &f.Edges[e]
 		at := m.at[way*n:][:n]
 		end := a.blocks[edge.From].end
-		for _, h := range a.ends[end.from:end.to] {
+		for _, h := range a.ends[end.From:end.To] {
 			k := m.index[h.value]
 			at[k] = h.reg
 			m.cands[k].seen(h.reg)

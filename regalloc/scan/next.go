@@ -87,7 +87,15 @@ func (a *Allocator) lookBehind(b uint32) (n int) {
 		if d, o := a.loops.Depth[b], a.loops.Depth[edge.To]; o < d {
 			away += min(d-o, 1<<14) * loopExit // no farther than a number holds
 		}
-		for _, x := range a.rows[to.in.from:to.in.to] {
+		rows := a.rows[to.in.From:to.in.To]
+		if n == 0 { // nothing is live yet, and no row is of a value that another is of
+			for k, x := range rows {
+				live[k] = x.value
+				work[x.value] = ahead{x.when.near().later(away), int32(x.when) >> 31}
+			}
+			n, rows = len(rows), nil
+		}
+		for _, x := range rows {
 			d := &work[x.value]
 			live[n] = x.value
 			if d.near == dead {
@@ -188,7 +196,7 @@ func (a *Allocator) lookBack(b uint32, n int) {
 	}
 	a.rows = rows[:m]
 	x := &a.blocks[b]
-	x.in, x.known = span{uint32(from), uint32(m)}, true
+	x.in, x.known = flow.Span{From: uint32(from), To: uint32(m)}, true
 	if calls > 0 || x.calls {
 		a.crossed(b)
 	}
@@ -206,7 +214,7 @@ func (a *Allocator) crossed(b uint32) {
 	if a.loops.Heads[b] {
 		// What the loop uses goes around with it.
 		x := a.blocks[b].in
-		for k := x.from; k < x.to; k++ {
+		for k := x.From; k < x.To; k++ {
 			if w := &a.rows[k].when; w.near() > soonest-loopExit {
 				*w |= crosses
 			}

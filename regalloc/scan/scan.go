@@ -34,14 +34,11 @@ type held struct {
 	reg   reg
 }
 
-// span is a run of rows of a list.
-type span struct{ from, to uint32 }
-
 // block is what is known of a block. 36 bytes.
 type block struct {
-	in    span                    // in rows: what is live into it
-	end   span                    // in ends: what is in registers behind it, if another block than the next asks
-	head  span                    // in heads: what is in registers at its head, if a way that is scanned later meets others there
+	in    flow.Span               // in rows: what is live into it
+	end   flow.Span               // in ends: what is in registers behind it, if another block than the next asks
+	head  flow.Span               // in heads: what is in registers at its head, if a way that is scanned later meets others there
 	tests [flow.NumClasses]uint32 // registers that a branch into it tests at most, when it goes nowhere else
 	known bool                    // the walk back has been there
 	done  bool                    // the scan has been there
