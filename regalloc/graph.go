@@ -125,13 +125,17 @@ func (g *Graph) orderEnds() {
 
 // countPairs is the number of overlapping pairs of segments, without visiting them: at each start, as many as are open.
 func (g *Graph) countPairs() int {
-	pairs, gone := 0, 0
+	pairs, gone, open := 0, 0, 0
 	for i := range g.segs {
-		for gone < len(g.byEnd) && g.segs[g.byEnd[gone]].End <= g.segs[i].Start {
-			gone++
+		s := &g.segs[i]
+		for ; gone < len(g.byEnd) && g.segs[g.byEnd[gone]].End <= s.Start; gone++ {
+			if e := &g.segs[g.byEnd[gone]]; e.Start < e.End {
+				open--
+			}
 		}
-		if g.segs[i].Start < g.segs[i].End {
-			pairs += i - gone
+		if s.Start < s.End {
+			pairs += open
+			open++
 		}
 	}
 	return pairs

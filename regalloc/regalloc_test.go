@@ -310,3 +310,12 @@ func TestBySize(t *testing.T) {
 		t.Errorf("stack %v, want %v", s.Order, want)
 	}
 }
+
+// Segments of no length overlap nothing and hide nothing from the count.
+func TestEmptySegments(t *testing.T) {
+	g := Graph{Limits: GraphLimits{Edges: 0, MatrixNodes: 1}}
+	g.Build(5, []Seg{{0, 9, 0}, {4, 9, 1}, {4, 4, 2}, {4, 4, 3}, {9, 9, 4}})
+	if g.Kind != GraphIndex || g.Edges() != 1 || !slices.Equal(g.Neighbours(1), []uint32{0}) || len(g.Neighbours(2)) > 0 {
+		t.Errorf("kind %d, %d edges, neighbours %d and %d", g.Kind, g.Edges(), g.Neighbours(1), g.Neighbours(2))
+	}
+}
