@@ -32,6 +32,12 @@ func growthCases() []growthCase {
 		return func(p *program, ws *Workspace) (Metrics, error) { return PSUM(&p.m, p.f, ws, opt) }
 	}
 	wide := func(t testing.TB, p *program, n int) { fillChain(t, p, n, growthWidth) }
+	scan := func(banks int) func(p *program, ws *Workspace) (Metrics, error) {
+		return func(p *program, ws *Workspace) (Metrics, error) {
+			mt, _, err := LinearScan(&p.m, p.f, ws, Options{PsumBanks: banks})
+			return mt, err
+		}
+	}
 	// 100 live locations of chain take 11,000 bytes.
 	return []growthCase{
 		{"sb", wide, sb(Options{}), false},
@@ -39,10 +45,9 @@ func growthCases() []growthCase {
 		{"sb-victim", longUse, sb(Options{StripBytes: 8, SBBytes: 10000}), true},
 		{"psum", psumChain, psum(Options{}), false},
 		{"psum-spill", psumChain, psum(Options{PsumBanks: 4}), true},
-		{"lsa-psum", openChain, func(p *program, ws *Workspace) (Metrics, error) {
-			mt, _, err := LinearScan(&p.m, p.f, ws, Options{PsumBanks: 2})
-			return mt, err
-		}, true},
+		{"psum-cut", twoSums, psum(Options{PsumBanks: 1}), true},
+		{"lsa-psum", openChain, scan(2), true},
+		{"lsa-psum-cut", twoSums, scan(1), true},
 	}
 }
 
@@ -124,6 +129,29 @@ func openChain(t testing.TB, p *program, n int) {
 		s.act(sum, y)
 	}
 	s.save(y, 0, 64)
+	s.b.Close()
+}
+
+// twoSums is a program of n matmuls that add to two sums in turns.
+func twoSums(t testing.TB, p *program, n int) {
+	p.m.Reset()
+	s := sheetOn(t, p, 30)
+	x, y := s.sb("x", 128, 64), s.sb("y", 128, 64)
+	s.set(x)
+	sums := [2]value{s.psum("a", 64), s.psum("b", 64)}
+	for k := range n {
+		flags := int64(ir.GroupAccumulate)
+		if k < 2 {
+			flags = ir.GroupStart
+		} else if k >= n-2 {
+			flags |= ir.GroupStop
+		}
+		s.matmul(x, sums[k%2], flags)
+	}
+	for _, v := range sums {
+		s.act(v, y)
+		s.save(y, 0, 64)
+	}
 	s.b.Close()
 }
 
@@ -242,7 +270,7 @@ func TestGrowthBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			per[k] = float64(held()-before) / float64(n)
-			if mt.Iterations > 3 {
+			if mt.Iterations > 5 {
 				t.Errorf("%s: %d rounds for %d locations", c.name, mt.Iterations, n)
 			}
 			runtime.KeepAlive(p)

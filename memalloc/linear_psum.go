@@ -49,30 +49,43 @@ func (q *piece) banks(span, block int) {
 
 // turns is what the scan has seen of the accumulation groups of a unit: one that waits is asked about again and again.
 type turns struct {
-	known    bool
-	next, to uint32    // in scan.stretch: the groups that are still to start, in order of start
-	end      ssa.Point // where the last of those before has stopped
+	known, stays   bool      // it cannot leave its banks
+	from, next, to uint32    // in scan.stretch: the groups, of which those from next on are still to start, in order of start
+	end            ssa.Point // where the last of those before has stopped
 }
 
-// stretch is the points of one accumulation group.
-type stretch struct{ from, end ssa.Point }
+// stretch is one accumulation group and its points.
+type stretch struct {
+	from, end ssa.Point
+	group     group
+	cuttable  bool
+}
 
-// openUntil is 1 + the point from which a unit may leave its banks: never, or when the accumulation groups that are open across h
-// have stopped.
-func (ws *Workspace) openUntil(m *ir.Module, unit uint32, h ssa.Point) ssa.Point {
+// groupsOfUnit lists the accumulation groups of a unit, the first time that it is asked, and says whether it can leave its banks at all.
+func (ws *Workspace) groupsOfUnit(m *ir.Module, unit uint32) (groups []stretch, moves bool) {
 	sc, sp, u := &ws.scan, &ws.spill, &ws.ranges.Units[unit]
 	t := &sc.turns[unit]
 	if !t.known {
 		acc := ws.lin.Of(u.First)
-		if psumStays(m, u, false) || !sp.groupsOf(m, acc) {
-			return never
+		t.known, t.from, t.stays = true, uint32(len(sc.stretch)), psumStays(m, u, false) || !sp.groupsOf(m, acc)
+		if !t.stays {
+			for _, g := range sp.groups {
+				sc.stretch = append(sc.stretch, stretch{acc[g.first].At, acc[g.last].At + 1, g, g.cuttable(m, acc)})
+			}
 		}
-		t.known, t.next = true, uint32(len(sc.stretch))
-		for _, g := range sp.groups {
-			sc.stretch = append(sc.stretch, stretch{acc[g.first].At, acc[g.last].At + 1})
-		}
-		t.to = uint32(len(sc.stretch))
+		t.next, t.to = t.from, uint32(len(sc.stretch))
 	}
+	return sc.stretch[t.from:t.to], !t.stays
+}
+
+// openUntil is 1 + the point from which a unit may leave its banks: never, or when the accumulation groups that are open across h
+// have stopped.
+func (ws *Workspace) openUntil(m *ir.Module, unit uint32, h ssa.Point) ssa.Point {
+	sc := &ws.scan
+	if _, moves := ws.groupsOfUnit(m, unit); !moves {
+		return never
+	}
+	t := &sc.turns[unit]
 	for ; t.next < t.to && sc.stretch[t.next].from < h; t.next++ {
 		t.end = max(t.end, sc.stretch[t.next].end)
 	}
@@ -97,27 +110,28 @@ func (ws *Workspace) makeWait(m *ir.Module, h ssa.Point) bool {
 
 // cuttable reports a piece that the scheduling unit at h does not touch and whose groups that are open across h can be cut there.
 func (ws *Workspace) cuttable(m *ir.Module, i uint32, h ssa.Point) bool {
-	sc, sp := &ws.scan, &ws.spill
+	sc := &ws.scan
 	p, own := &sc.pieces[i], int(i) >= len(ws.ranges.Units)
-	u := &ws.ranges.Units[p.unit]
-	acc := ws.lin.Of(u.First)
-	if !own && sc.mark[p.unit] == h+1 || psumStays(m, u, sp.opt.NoSpillHint) || !sp.groupsOf(m, acc) {
+	if ws.spill.opt.NoSpillHint && m.Sets.At(ws.ranges.Units[p.unit].Set).Flags&ir.SetNoSpill != 0 {
 		return false
 	}
-	for k := range sp.groups {
-		g := &sp.groups[k]
-		if own && uint32(k) != p.to || acc[g.first].At >= h || acc[g.last].At < h {
-			continue
-		}
-		if !g.cuttable(m, acc) {
-			return false
-		}
-		if end := ws.unitEnd(h); own {
-			for v := lowerVisit(acc, h); v < len(acc) && acc[v].At < end; v++ {
-				if g.member(m, acc, v) {
-					return false
-				}
+	groups, moves := ws.groupsOfUnit(m, p.unit)
+	if own {
+		g := &groups[p.to]
+		acc := ws.lin.Of(ws.ranges.Units[p.unit].First)
+		for v, end := lowerVisit(acc, h), ws.unitEnd(h); v < len(acc) && acc[v].At < end; v++ {
+			if g.group.member(m, acc, v) {
+				return false
 			}
+		}
+		return g.cuttable || g.end <= h
+	}
+	if !moves || sc.mark[p.unit] == h+1 {
+		return false
+	}
+	for k := range groups {
+		if g := &groups[k]; !g.cuttable && g.from < h && h < g.end {
+			return false
 		}
 	}
 	return true
@@ -126,22 +140,27 @@ func (ws *Workspace) cuttable(m *ir.Module, i uint32, h ssa.Point) bool {
 // queueGroups queues banks for what an evicted piece has left to do from h on: of its own group the rest, or if it is the unit itself
 // that of every open group, and each group that starts later. What the others hold has been copied out by then.
 func (ws *Workspace) queueGroups(m *ir.Module, i uint32, h ssa.Point) {
-	sc, sp := &ws.scan, &ws.spill
-	p, own := sc.pieces[i], int(i) >= len(ws.ranges.Units)
+	sc := &ws.scan
+	p := sc.pieces[i]
 	acc := ws.lin.Of(ws.ranges.Units[p.unit].First)
-	sp.groupsOf(m, acc)
-	for k := range sp.groups {
-		g := &sp.groups[k]
-		from := g.first
-		if own && uint32(k) != p.to || acc[g.last].At < h {
+	groups, _ := ws.groupsOfUnit(m, p.unit)
+	first, last := uint32(0), uint32(len(groups))
+	if int(i) >= len(ws.ranges.Units) {
+		first, last = p.to, p.to+1
+	}
+	at := lowerVisit(acc, h)
+	for k := first; k < last; k++ {
+		g := &groups[k].group
+		if groups[k].end <= h {
 			continue
 		}
-		for acc[from].At < h || !g.member(m, acc, from) {
+		from := max(g.first, at)
+		for !g.member(m, acc, from) {
 			from++
 		}
 		b := groupBox(g)
 		block := BlockBanks(m.Gen, &ir.LocRow{Bytes: b.hi - b.lo}, ws.psum.n)
-		q := piece{unit: p.unit, from: uint32(from), to: uint32(k), start: sp.heads[acc[from].At], end: ws.unitEnd(acc[g.last].At)}
+		q := piece{unit: p.unit, from: uint32(from), to: k, start: ws.spill.heads[acc[from].At], end: ws.unitEnd(acc[g.last].At)}
 		q.banks(block, block)
 		i = ws.queue(i, q)
 	}
