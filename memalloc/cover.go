@@ -61,12 +61,10 @@ func (c *cover) add(sp *spiller, f *ir.Footprint)    { c.change(sp, f, false, Ma
 func (c *cover) remove(sp *spiller, f *ir.Footprint) { c.change(sp, f, false, unmark) }
 func (c *cover) touch(sp *spiller, f *ir.Footprint)  { c.change(sp, f, true, Mark) }
 
-// removeFrom takes out all bytes from lo on.
-func (c *cover) removeFrom(lo int64) {
+// removeRange takes out the bytes [lo, hi) of all partitions.
+func (c *cover) removeRange(lo, hi int64) {
 	for s := 0; s < len(c.words); s += c.nw {
-		if int(lo) < c.nw<<6 {
-			unmark(c.words[s:s+c.nw], int(lo), c.nw<<6)
-		}
+		unmark(c.words[s:s+c.nw], int(lo), min(int(hi), c.nw<<6))
 	}
 }
 

@@ -43,8 +43,8 @@
 // A value of SB leaves the memory in gaps between its uses, and what stays of it between them gets locations of its own, loaded
 // before and saved after as far as that is needed: cover.go knows which bytes are valid where. A round decides that in the stays of
 // all values (stays.go): cuts.go picks gaps until what is live fits by its bytes, fit.go lays out what is left, and walk.go goes through
-// time with a picture of the memory. Where there is no hole that fits, it moves values on chip (moves.go, hops.go), whole or their
-// first bytes only, and cuts further where that does not do. Its places are what the next round tries
+// time with a picture of the memory. Where there is no hole that fits, it moves values on chip (moves.go, hops.go), whole or in
+// pieces, and cuts further where that does not do. Its places are what the next round tries
 // first. A stay for one scheduling unit cannot be spilled again, and every cut uses up a gap, so the rounds end. Parts of a tensor that
 // no access joins are told apart when it is cut. A value that a plain load brought from DRAM that nobody changes meanwhile has a home
 // already: it is never saved, and its load can be made later.

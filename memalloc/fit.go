@@ -25,6 +25,7 @@ type fitter struct {
 	stop   []uint32 // that a stay begins with, or a cut ends at
 	move   []uint32 // 1 + the move that it is, or that it begins with, 0 none
 	isCut  []bool
+	loose  []uint32 // stops before which the tenant is in pieces
 	sb     rects
 	byTime []regalloc.Seg
 	index  regalloc.Index
@@ -34,11 +35,25 @@ type fitter struct {
 	around []uint32
 }
 
+// inPieceMove stands for the moves by which a tenant is taken to pieces and put together again, which nothing undoes.
+const inPieceMove = ^uint32(0)
+
+// inPieces reports whether the moves before a stop make pieces of a tenant.
+func inPieces(ms []move) bool {
+	for k := range ms {
+		if ms[k].off != 0 || ms[k].len == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // list numbers the items of the stays as they have been cut, the stays at places by stop, or nowhere yet.
 func (j *fitter) list(ws *Workspace, s *stays, w *walker, at []spot) {
 	j.spans, j.stop, j.move, j.isCut = j.spans[:0], j.stop[:0], j.move[:0], j.isCut[:0]
 	j.sb.reset(0, int64(ws.sb.n)*granule, int64(ws.sb.floor)*granule)
 	j.sb.tight = true
+	j.loose = j.loose[:0]
 	add := func(from, to, stop, move uint32, cut bool, t *tenant, length int32, at spot) {
 		j.spans = append(j.spans, regalloc.Seg{Start: from, End: to, Node: uint32(len(j.spans))})
 		j.stop, j.move, j.isCut = append(j.stop, stop), append(j.move, move), append(j.isCut, cut)
@@ -49,7 +64,16 @@ func (j *fitter) list(ws *Workspace, s *stays, w *walker, at []spot) {
 		for n := t.first; n < t.end; n++ {
 			x := &s.stops[n]
 			if n > t.first && !x.cut {
-				for k, d := range w.movesOf(s, n) {
+				ms := w.movesOf(s, n)
+				if inPieces(ms) { // they lie where they lie
+					last := uint32(len(ms) - 1)
+					j.spans[len(j.spans)-1].End = ms[0].at + 1
+					add(ms[last].at, ms[last].at, n, inPieceMove, true, t, t.len, spot{})
+					add(ms[last].at, ms[last].at, n, x.moves+last, false, t, t.len, ms[last].to)
+					j.loose = append(j.loose, n)
+					ms = nil
+				}
+				for k, d := range ms {
 					j.spans[len(j.spans)-1].End = d.at + 1
 					add(d.at, d.at, n, x.moves+uint32(k), true, t, t.len, spot{})
 					add(d.at, d.at, n, x.moves+uint32(k), false, t, d.len, d.to)
@@ -65,6 +89,22 @@ func (j *fitter) list(ws *Workspace, s *stays, w *walker, at []spot) {
 			} else {
 				add(x.at, x.end+1, n, 0, false, t, t.len, at[n])
 			}
+		}
+	}
+	for _, n := range j.loose {
+		ms, t := w.movesOf(s, n), &s.tenants[s.stops[n].tenant]
+		for k, d := range ms[:len(ms)-1] {
+			if d.len == 0 {
+				continue
+			}
+			end := ms[len(ms)-1].at
+			for _, o := range ms[k+1:] {
+				if o.off == d.off {
+					end = o.at
+					break
+				}
+			}
+			add(d.at, end+1, n, s.stops[n].moves+uint32(k), false, t, d.len, d.to)
 		}
 	}
 	j.sort.Start(len(j.spans))
@@ -126,6 +166,9 @@ func (j *fitter) rejoin(ws *Workspace, s *stays, w *walker) {
 	price := func(id uint32) int64 {
 		x := &s.stops[j.stop[id]]
 		cost := x.reload + x.save
+		if j.move[id] == inPieceMove {
+			return 0
+		}
 		if j.move[id] != 0 { // of what is lost on the way
 			n := int64(s.tenants[x.tenant].len)
 			cost = 1 + cost*(n-int64(min(j.length(id-1), j.length(id+1))))/n

@@ -18,10 +18,26 @@ type hop struct {
 	move  uint32
 	at    ssa.Point
 	order uint32
+	group uint32
+	off   int32 // granules before those that go
 	len   int32 // granules that go
-	box   box   // that the next location holds
+	box   box   // that the next location holds, empty if there is none
+	loc   ir.Loc
 	// Of spiller.carried: what is copied.
 	from, to int
+}
+
+// fragment is a box of the value that is in a location of its own: that of a hop, or before all hops, -1, of the run.
+type fragment struct {
+	box box
+	hop int
+	old bool // it ends with the hops of the present group
+}
+
+// carry is a region that a hop copies from the location of another.
+type carry struct {
+	fp  ir.Footprint
+	hop int
 }
 
 // fill is a load of what a value lost on its way to a visit.
@@ -47,19 +63,20 @@ func (ws *Workspace) listHops(first uint32, stops []stop) {
 			continue
 		}
 		for n, d := range sp.walk.movesOf(&sp.stays, first+uint32(k)) {
-			sp.hops = append(sp.hops, hop{visit: v, move: stops[k].moves - 1 + uint32(n), at: d.at, order: d.order, len: d.len})
+			sp.hops = append(sp.hops, hop{visit: v, move: stops[k].moves - 1 + uint32(n), at: d.at, order: d.order, group: d.group, off: d.off, len: d.len})
 		}
 	}
 }
 
-// planHops decides what the hops of a run copy: what the location holds of what is read later. What is lost on the way is loaded at the
-// end of it. It returns the visit before which copies cannot do, none -1: there the value must leave altogether.
-func (sp *spiller) planHops(r *run, hops []hop, isRemat bool, rm *remat) int {
+// planHops decides what the hops [from, to) of a run copy: what the locations hold of what is read later. What is lost on the way is
+// loaded at the end of it. It returns the visit before which copies cannot do, none -1: there the value must leave altogether.
+func (sp *spiller) planHops(r *run, from, to int, isRemat bool, rm *remat) int {
+	hops := sp.hops[:to]
 	if sp.coarse { // what a location has is not known exactly
-		return hops[0].visit
+		return hops[from].visit
 	}
 	needs, v := box{}, r.to
-	for n := len(hops) - 1; n >= 0; n-- {
+	for n := to - 1; n >= from; n-- {
 		for ; v > hops[n].visit; v-- {
 			if x := &sp.visits[v-1]; x.read {
 				needs.add(boxOf(&x.fp))
@@ -68,11 +85,10 @@ func (sp *spiller) planHops(r *run, hops []hop, isRemat bool, rm *remat) int {
 		hops[n].box = needs
 	}
 	valid, like := &sp.valid, &sp.visits[r.from].fp
+	sp.fragments = append(sp.fragments[:0], fragment{r.box, -1, false})
 	v = r.from
-	lost := r.box.hi // from here on
-	for n := range hops {
+	for n := from; n < to; n++ {
 		h := &hops[n]
-		h.from, h.to = len(sp.carried), len(sp.carried)
 		for ; v < h.visit; v++ {
 			if r.dense == v {
 				whole := r.reads.dense(like)
@@ -81,49 +97,76 @@ func (sp *spiller) planHops(r *run, hops []hop, isRemat bool, rm *remat) int {
 			valid.add(sp, &sp.visits[v].fp)
 		}
 		needs := h.box
+		h.from, h.to = len(sp.carried), len(sp.carried)
 		h.box = r.box
-		h.box.hi = min(r.box.hi, r.box.lo+int64(h.len)*granule)
-		if h.box.hi < lost {
-			gone := needs
-			gone.lo, gone.hi = max(gone.lo, h.box.hi), min(gone.hi, lost)
-			if fp := gone.dense(like); valid.narrow(sp, &fp) {
+		h.box.lo = min(r.box.hi, r.box.lo+int64(h.off)*granule)
+		h.box.hi = min(r.box.hi, h.box.lo+int64(h.len)*granule)
+		// From all that is there, but for what the group made.
+		for k := range sp.fragments {
+			p := &sp.fragments[k]
+			if p.hop >= from && hops[p.hop].group == h.group && hops[p.hop].visit == h.visit {
+				continue
+			}
+			p.old = p.old || p.box.lo < h.box.hi && h.box.lo < p.box.hi || h.len == 0 && p.box.lo == h.box.lo
+			b := needs.and(p.box).and(h.box)
+			if fp := b.dense(like); valid.narrow(sp, &fp) && !sp.planHop(r, h, boxOf(&fp), p) {
+				return h.visit
+			}
+		}
+		if h.box.lo < h.box.hi {
+			sp.fragments = append(sp.fragments, fragment{h.box, n, false})
+		}
+		last := n+1 == to || hops[n+1].visit != h.visit
+		if !last && hops[n+1].group == h.group {
+			continue
+		}
+		// The group is complete: what it left behind is lost.
+		kept := sp.fragments[:0]
+		for _, p := range sp.fragments {
+			if !p.old {
+				kept = append(kept, p)
+				continue
+			}
+			gone := p.box
+			if gone.lo = max(gone.lo, h.box.hi); gone.lo >= gone.hi {
+				continue
+			}
+			b := needs.and(gone)
+			if fp := b.dense(like); valid.narrow(sp, &fp) {
 				if !valid.holds(sp, &fp) || isRemat && !r.box.holds(rm.region(boxOf(&fp))) {
 					return h.visit
 				}
 				sp.fills = append(sp.fills, fill{h.visit, fp})
 			}
-			lost = h.box.hi
-			valid.removeFrom(lost)
+			valid.removeRange(gone.lo, gone.hi)
 		}
-		keeps := needs
-		keeps.hi = min(keeps.hi, lost)
-		if fp := keeps.dense(like); valid.narrow(sp, &fp) && !sp.planHop(r, h, boxOf(&fp), lost < r.box.hi) {
-			return h.visit
-		}
-		if n+1 < len(hops) && hops[n+1].visit == h.visit {
+		sp.fragments = kept
+		if !last {
 			continue
+		}
+		if len(kept) != 1 || kept[0].box != r.box {
+			return h.visit
 		}
 		for k := len(sp.fills) - 1; k >= 0 && sp.fills[k].visit == h.visit; k-- {
 			valid.add(sp, &sp.fills[k].fp)
 		}
-		lost = r.box.hi
 	}
 	return -1
 }
 
-// planHop decides what a hop copies so that the next location has what is valid of a box; lost says that not all has come so far.
-func (sp *spiller) planHop(r *run, h *hop, needs box, lost bool) bool {
+// planHop decides what a hop copies from a piece so that the next location has what is valid of a box.
+func (sp *spiller) planHop(r *run, h *hop, needs box, p *fragment) bool {
 	like := &sp.visits[r.from].fp
 	for _, p0 := range [2]int32{needs.p0, r.box.p0} { // as a whole
 		b := needs
 		b.p0 = p0
 		if fp := b.dense(like); p0 >= sp.strips[0] && copyable(&fp, r.box) && sp.valid.holds(sp, &fp) {
-			sp.carried = append(sp.carried, fp)
+			sp.carried = append(sp.carried, carry{fp, p.hop})
 			h.to++
 			return true
 		}
 	}
-	if lost || r.dense >= 0 && r.dense < h.visit {
+	if p.box != r.box || h.box != r.box || r.dense >= 0 && r.dense < h.visit {
 		return false
 	}
 	sp.done.reset(sp) // in pieces
@@ -136,7 +179,7 @@ func (sp *spiller) planHop(r *run, h *hop, needs box, lost bool) bool {
 			return false
 		}
 		sp.done.add(sp, fp)
-		sp.carried = append(sp.carried, *fp)
+		sp.carried = append(sp.carried, carry{*fp, p.hop})
 		h.to++
 	}
 	return true
@@ -168,23 +211,31 @@ func copyable(fp *ir.Footprint, b box) bool {
 	return ok
 }
 
-// hop copies what the next location needs from the present one, which holds box b, and returns the next.
-func (ws *Workspace) hop(u *ssa.Unit, n *hop, b box, at ir.Loc, h *home) ir.Loc {
+// hop makes the location that hop n leads to, copies there what it needs, and returns it.
+func (ws *Workspace) hop(u *ssa.Unit, n int, r *run, h *home) ir.Loc {
 	sp, w := &ws.spill, &ws.spill.walk
-	to := sp.stand(u, n.box, arena.DeriveSplit, 0, h)
-	w.hints.Set(sp.m.Locs.At(to).Set, w.moves[n.move].to)
-	anchor := ws.lin.Insts[n.at]
-	for k := n.to - 1; k >= n.from; k-- {
-		fp := &sp.carried[k]
-		t := copyType(fp)
-		i := sp.m.NewInst(sp.m.Insts.At(anchor).Block, ir.OpTensorCopy, target.EngineDVE, []ir.Arg{sp.chip(fp, t, b, at)}, []ir.Arg{sp.chip(fp, t, n.box, to)})
+	x := &sp.hops[n]
+	if last := n+1 == len(sp.hops) || sp.hops[n+1].visit != x.visit; x.box.lo >= x.box.hi || x.from == x.to && !last {
+		return 0 // with nothing on the way
+	}
+	x.loc = sp.stand(u, x.box, arena.DeriveSplit, 0, h)
+	w.hints.Set(sp.m.Locs.At(x.loc).Set, w.moves[x.move].to)
+	anchor := ws.lin.Insts[x.at]
+	for k := x.to - 1; k >= x.from; k-- {
+		c := &sp.carried[k]
+		b, at := r.box, r.loc
+		if c.hop >= 0 {
+			b, at = sp.hops[c.hop].box, sp.hops[c.hop].loc
+		}
+		t := copyType(&c.fp)
+		i := sp.m.NewInst(sp.m.Insts.At(anchor).Block, ir.OpTensorCopy, target.EngineDVE, []ir.Arg{sp.chip(&c.fp, t, b, at)}, []ir.Arg{sp.chip(&c.fp, t, x.box, x.loc)})
 		sp.m.Insts.At(i).Flags |= ir.InstSpill | ir.InstReload
 		sp.stamp(i, anchor)
-		sp.copies = append(sp.copies, copying{order: n.order, anchor: anchor, inst: i})
+		sp.copies = append(sp.copies, copying{order: x.order, anchor: anchor, inst: i})
 		sp.mt.Moves++
-		sp.mt.MoveBytes += bytesOf(fp)
+		sp.mt.MoveBytes += bytesOf(&c.fp)
 	}
-	return to
+	return x.loc
 }
 
 // copying is a copy that is to stand before an instruction.

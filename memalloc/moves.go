@@ -10,8 +10,8 @@ import (
 	"github.com/rosmar-compiler/rosmar/ssa"
 )
 
-// Where there is room enough but no hole that fits, a tenant need not leave the memory: a copy on chip takes it to another hole, or as much
-// of it as that holds. At its next stop it is put together again.
+// Where there is room enough but no hole that fits, a tenant need not leave the memory: a copy on chip takes it to another hole, or copies in
+// pieces to several. At its next stop it is put together again; what found no room comes back from DRAM.
 
 // moveRounds is how many rounds may move values. A move uses up no gap, so without a limit the rounds might not end.
 const moveRounds = 4
@@ -22,7 +22,10 @@ type move struct {
 	stop   uint32 // that it waits for, or is at
 	at     ssa.Point
 	to     spot
-	len    int32  // granules of it that go: where they are not all, the rest comes back from DRAM when it is needed
+	off    int32  // granules of it before those that go
+	len    int32  // granules of it that go, 0 if a piece is given up; what is lost on the way comes back from DRAM when it is needed
+	guest  uint32 // where they come from: the moves of one guest in a row cut it into pieces
+	group  uint32 // of those the first
 	order  uint32 // among the moves of the walk
 	undone bool
 }
@@ -45,29 +48,60 @@ type slot struct {
 	hi int32
 }
 
-// fareOfByte is what moving a byte on chip costs beside one to or from DRAM. Anything from none to a sixteenth gave the same within
-// a few percent.
-const fareOfByte = 1.0 / 256
+// What a copy on chip costs, in bytes to or from DRAM: for each byte, where anything from none to a tenth gave the same within a few
+// percent, and for itself. The latter keeps small tiles from being cut up for little: every piece is one more value to place.
+const (
+	fareOfByte = 1.0 / 32
+	fareOfCopy = 256
+)
 
-// fare is what moving a tenant on chip costs, negative if it must stay.
+// fare is what moving a guest on chip costs, negative if it must stay.
 func (w *walker) fare(ws *Workspace, s *stays, o uint32, p ssa.Point) float64 {
-	g, t := &w.guests[o], &s.tenants[o]
-	if !w.allowed || t.bound || ws.solver.Nodes[t.unit].Fixed || g.new || g.moved == p+1 || g.next == t.first || g.busy && s.stops[g.next].at < p {
+	g := &w.guests[o]
+	m, t := &w.guests[g.of], &s.tenants[g.of]
+	if !w.allowed || t.bound || ws.solver.Nodes[t.unit].Fixed || m.new || g.moved == p+1 || m.next == t.first || m.busy && s.stops[m.next].at < p {
 		return -1
 	}
-	return 1 + fareOfByte*float64(int64(g.len)*granule*quadsOfClass(t.class)*target.QuadrantPartitions)
+	return fareOfCopy + fareOfByte*float64(int64(g.len)*granule*quadsOfClass(t.class)*target.QuadrantPartitions)
 }
 
-// leastPart is the part of a tenant that must fit for it to be worth while to keep.
-const leastPart = 8
+// A guest may be cut into maxPieces at a time, of at least 1/leastPart of its tenant.
+const (
+	leastPart = 8
+	maxPieces = 4
+)
 
-// beside is a move of a tenant to the tightest hole that neither the window [win.lo, hi) nor what the draft moves takes. Where none
-// holds all of it, its first bytes go to the widest, if it can do without the others; len 0: no hole.
-func (w *walker) beside(ws *Workspace, s *stays, o uint32, win spot, hi int32) (best move) {
-	t, g := &s.tenants[o], &w.guests[o]
+// beside adds the move of a guest to the draft, to holes that neither the window [win.lo, hi) nor the draft takes: to the tightest that
+// holds all of it, or else in pieces to the widest, if it need not be whole. It returns how many granules found room.
+func (w *walker) beside(ws *Workspace, s *stays, o uint32, win spot, hi int32) (n int32) {
+	g := &w.guests[o]
+	t := &s.tenants[g.of]
+	for range maxPieces {
+		rest := g.len - n
+		least := rest
+		if !w.guests[g.of].busy {
+			least = min(rest, max(1, t.len/leastPart))
+		}
+		d := w.widestBeside(ws, t, least, rest, win, hi)
+		if d.len == 0 {
+			break
+		}
+		d.tenant, d.guest, d.off = g.of, o, g.off+n
+		w.draft = append(w.draft, d)
+		if n += d.len; n == g.len {
+			break
+		}
+	}
+	return n
+}
+
+// widestBeside is the tightest hole for most granules of a tenant, or the widest for least; len 0: none.
+func (w *walker) widestBeside(ws *Workspace, t *tenant, least, most int32, win spot, hi int32) (best move) {
 	height := heightOf(t.class)
-	least, widest := w.room(ws, s, o)
-	if widest < least {
+	if w.listed>>height&1 == 0 {
+		w.listHoles(height, int32(ws.sb.floor), int32(ws.sb.n))
+	}
+	if w.widest[height] < least {
 		return best
 	}
 	may := uint8(0)
@@ -75,11 +109,10 @@ func (w *walker) beside(ws *Workspace, s *stays, o uint32, win spot, hi int32) (
 		may |= band
 	}
 	grain := int32(1)<<t.shift - 1
-	best.tenant = o
 	tight := int32(0)
 	for _, h := range w.holes[height] {
 		size := h.hi - h.lo
-		if size < least || h.quads&^may != 0 || best.len == g.len && size >= tight {
+		if size < least || h.quads&^may != 0 || best.len == most && size >= tight {
 			continue
 		}
 		for lo := (h.lo + grain) &^ grain; lo < h.hi; {
@@ -94,9 +127,9 @@ func (w *walker) beside(ws *Workspace, s *stays, o uint32, win spot, hi int32) (
 				d := &w.draft[k]
 				avoid(d.to.quads, d.to.lo, d.to.lo+d.len)
 			}
-			if n := min(end-lo, g.len); n >= least && n > best.len || n == g.len && size < tight {
+			if n := min(end-lo, most); n >= least && n > best.len || n == most && size < tight {
 				best.to, best.len = spot{lo, h.quads}, n
-				if tight = size; n == g.len {
+				if tight = size; n == most {
 					break
 				}
 			}
@@ -106,36 +139,30 @@ func (w *walker) beside(ws *Workspace, s *stays, o uint32, win spot, hi int32) (
 	return best
 }
 
-// bound is what it costs at least to get a tenant out of the way: were the widest hole all its own.
+// bound is what it costs at least to get a guest out of the way: were the widest hole as often there as there may be pieces.
 func (w *walker) bound(ws *Workspace, s *stays, o uint32, price, fare float64) float64 {
 	if fare >= 0 && (price < 0 || fare < price) {
-		if least, widest := w.room(ws, s, o); widest >= least {
-			if price < 0 {
-				return 0
+		g := &w.guests[o]
+		t := &s.tenants[g.of]
+		height := heightOf(t.class)
+		if w.listed>>height&1 == 0 {
+			w.listHoles(height, int32(ws.sb.floor), int32(ws.sb.n))
+		}
+		least, most := g.len, w.widest[height]
+		if !w.guests[g.of].busy {
+			least, most = min(g.len, max(1, t.len/leastPart)), maxPieces*most
+		}
+		if w.widest[height] >= least {
+			if price >= 0 && most < g.len {
+				fare = min(price, fare+price*(1-float64(most)/float64(g.len)))
 			}
-			if n := w.guests[o].len; widest < n {
-				fare += price * (1 - float64(widest)/float64(n))
-			}
-			return min(fare, price)
+			return fare
 		}
 	}
 	if price < 0 {
 		return math.Inf(1)
 	}
 	return price
-}
-
-// room is how much of a tenant must find a hole for it to move there, and how long the widest hole of its height is.
-func (w *walker) room(ws *Workspace, s *stays, o uint32) (least, widest int32) {
-	t, g := &s.tenants[o], &w.guests[o]
-	height := heightOf(t.class)
-	if w.listed>>height&1 == 0 {
-		w.listHoles(height, int32(ws.sb.floor), int32(ws.sb.n))
-	}
-	if g.busy {
-		return g.len, w.widest[height]
-	}
-	return max(1, t.len/leastPart), w.widest[height]
 }
 
 // heightOf is the height of a class: 0 a quadrant, 1 a half, 2 the whole.
@@ -172,19 +199,58 @@ func (w *walker) listHoles(height int, floor, top int32) {
 
 // makeWay moves what the plan moves, before p.
 func (w *walker) makeWay(p ssa.Point) {
-	for _, d := range w.plan {
-		w.move(d, p)
+	for k, d := range w.plan {
+		o := d.guest
+		if d.group = uint32(len(w.moves)); k > 0 && w.plan[k-1].guest == o { // a further piece
+			d.group = w.moves[len(w.moves)-1].group
+			m := &w.guests[d.tenant]
+			g := guest{of: d.tenant, off: d.off, more: m.more}
+			o = uint32(len(w.guests))
+			m.more = o
+			w.guests = append(w.guests, g)
+		} else {
+			w.leave(o)
+		}
+		w.enter(o, d.to, d.len)
+		w.guests[o].moved = p + 1
+		w.note(d, p)
 	}
 	w.plan = w.plan[:0]
 }
 
-func (w *walker) move(d move, p ssa.Point) {
-	g := &w.guests[d.tenant]
-	w.leave(d.tenant)
-	w.enter(d.tenant, d.to, d.len)
-	g.moved = p + 1
-	d.stop, d.at, d.order = g.next, p, uint32(len(w.moves))
+// note adds a move before p.
+func (w *walker) note(d move, p ssa.Point) {
+	d.stop, d.at, d.order = w.guests[d.tenant].next, p, uint32(len(w.moves))
 	w.moves = append(w.moves, d)
+}
+
+// evict sends a guest away: a tenant until its next stop, and of one in pieces the piece.
+func (w *walker) evict(s *stays, o uint32, p ssa.Point) {
+	t := w.guests[o].of
+	if m := &w.guests[t]; m.more == 0 || m.quads == 0 && w.guests[m.more].more == 0 { // the only one
+		w.away(s, t)
+		return
+	}
+	w.leave(o)
+	if o == t {
+		w.guests[o].len = 0
+	} else {
+		k := t
+		for w.guests[k].more != o {
+			k = w.guests[k].more
+		}
+		w.guests[k].more = w.guests[o].more
+	}
+	w.note(move{tenant: t, off: w.guests[o].off, group: uint32(len(w.moves))}, p)
+}
+
+// leaveAll takes a tenant out of the picture with all its pieces.
+func (w *walker) leaveAll(t uint32) {
+	for k := w.guests[t].more; k != 0; k = w.guests[k].more {
+		w.leave(k)
+	}
+	w.leave(t)
+	w.guests[t].more = 0
 }
 
 // settled sorts the moves by stop, without those of tenants that left after all.

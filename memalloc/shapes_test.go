@@ -233,12 +233,12 @@ var spillShapes = []struct {
 	make func(*maker)
 	most float64
 }{
-	{"dag", dag(128), 1.2},
-	{"dag-mixed", dag(32, 64, 128), 1.4},
+	{"dag", dag(128), 1.15},
+	{"dag-mixed", dag(32, 64, 128), 1.25},
 	{"periodic", periodic, 1.15},
 	{"layered", layered, 1.05},
 	{"product", product, 0.55},
 	{"sliced", sliced, 1.2},
 	{"pieces", pieces, 1.05},
-	{"heavy", heavy, 1.2},
+	{"heavy", heavy, 1.15},
 }

@@ -30,6 +30,11 @@ func (b *box) add(o box) {
 	b.p0, b.p1, b.lo, b.hi = min(b.p0, o.p0), max(b.p1, o.p1), min(b.lo, o.lo), max(b.hi, o.hi)
 }
 
+// and is what two boxes share, which may be nothing.
+func (b box) and(o box) box {
+	return box{max(b.p0, o.p0), min(b.p1, o.p1), max(b.lo, o.lo), min(b.hi, o.hi)}
+}
+
 func (b *box) holds(o box) bool { return b.p0 <= o.p0 && o.p1 <= b.p1 && b.lo <= o.lo && o.hi <= b.hi }
 
 func boxOf(f *ir.Footprint) box { return box{f.P0, f.P1, f.Lo, f.Hi} }
@@ -89,15 +94,16 @@ type spiller struct {
 	names   uint32 // last ordinal of a derived name
 	moved   int64  // bytes by the spill code of the value at hand, less by loads that it made needless
 
-	visits  []visit
-	runs    []run
-	hops    []hop // of the value at hand
-	fills   []fill
-	carried []ir.Footprint
-	copies  []copying // of the round
-	spans   []span
-	strips  []int32 // partitions where visits begin or end, ascending
-	coarse  bool    // they are quadrants instead
+	visits    []visit
+	runs      []run
+	hops      []hop // of the value at hand
+	fills     []fill
+	carried   []carry
+	fragments []fragment
+	copies    []copying // of the round
+	spans     []span
+	strips    []int32 // partitions where visits begin or end, ascending
+	coarse    bool    // they are quadrants instead
 	// valid is what the run that is being planned has, or what later loads need; written is what the value has.
 	valid, written cover
 	done           cover // what a hop has copied
@@ -232,11 +238,9 @@ func (ws *Workspace) rewrite(m *ir.Module, u *ssa.Unit, rm *remat, isRemat, sing
 			r.loc = sp.stand(u, r.box, kind, fl, &h)
 		}
 		at := r.loc
-		b := r.box
 		for v := r.from; v < r.to; v++ {
 			for ; n < len(sp.hops) && sp.hops[n].visit == v; n++ {
-				at = ws.hop(u, &sp.hops[n], b, at, &h)
-				b = sp.hops[n].box
+				at = ws.hop(u, n, r, &h)
 			}
 			vis := &sp.visits[v]
 			a := acc[vis.acc]
@@ -363,7 +367,7 @@ func (sp *spiller) plan(isRemat bool, rm *remat) int {
 			for n < len(sp.hops) && sp.hops[n].visit < r.to {
 				n++
 			}
-			v := sp.planHops(r, sp.hops[from:n], isRemat, rm)
+			v := sp.planHops(r, from, n, isRemat, rm)
 			sp.valid.reset(sp)
 			if v >= 0 {
 				return v

@@ -18,10 +18,14 @@ type spot struct {
 	quads uint8
 }
 
-// guest is where a tenant is in the walk.
+// guest is where a tenant is in the walk, or beyond the tenants a further piece of one that is in pieces.
 type guest struct {
 	spot
-	len  int32  // granules of it that are here: not all where only its first bytes stayed
+	of   uint32 // the tenant
+	off  int32  // granules of it before those that are here
+	len  int32  // granules of it that are here
+	more uint32 // the next piece, 0 none
+	// Of the tenant.
 	next uint32 // stop that it is at, or waits for
 	paid int64  // of its bytes, saved by cuts so far
 	busy bool   // at a stop
@@ -31,7 +35,7 @@ type guest struct {
 }
 
 // walker goes through time with a picture of the memory. What arrives takes the tightest hole, or the window that is cheapest to
-// clear: each tenant in it moves to another hole, or is away until its next stop, at the bytes that this moves over the time that it
+// clear: each tenant in it moves to other holes, or is away until its next stop, at the bytes that this moves over the time that it
 // lasts. So the cuts leave holes that fit, which sums of bytes do not promise, and every stay has a place.
 type walker struct {
 	guests []guest
@@ -49,6 +53,8 @@ type walker struct {
 	more   bool      // wants has grown
 	mover
 
+	openings []opening
+
 	hints arena.Column[ir.Set, spot] // for the copies of the next round
 }
 
@@ -57,7 +63,7 @@ func (w *walker) run(ws *Workspace, s *stays) {
 	points := ws.lin.Points()
 	w.guests = arena.Resized(w.guests, len(s.tenants))
 	for t := range w.guests {
-		w.guests[t] = guest{len: s.tenants[t].len, next: s.tenants[t].first}
+		w.guests[t] = guest{of: uint32(t), len: s.tenants[t].len, next: s.tenants[t].first}
 	}
 	w.at = arena.Resized(w.at, len(s.stops))
 	clear(w.at)
@@ -164,26 +170,24 @@ func (w *walker) away(s *stays, t uint32) {
 	x := &s.stops[g.next]
 	x.cut = true
 	g.paid = max(g.paid, x.save)
-	if g.quads != 0 {
-		w.leave(t)
-	}
-	g.len = s.tenants[t].len
+	w.leaveAll(t)
 	if g.busy {
 		w.wants = append(w.wants, t)
 		w.more = true
 	}
 }
 
-// price is what it costs to send a tenant away, less the longer it is away (of powers from a half to two the first was best, by
+// price is what it costs to send what is here of a tenant, or a piece of it, away, less the longer it is away (of powers from a half to two the first was best, by
 // little); negative if it must stay.
-func (w *walker) price(s *stays, t uint32, p ssa.Point) float64 {
+func (w *walker) price(s *stays, o uint32, p ssa.Point) float64 {
+	t := w.guests[o].of
 	g := &w.guests[t]
 	if s.tenants[t].bound || g.new || g.busy && g.next == s.tenants[t].first {
 		return -1
 	}
 	x := &s.stops[g.next]
 	cost := float64(x.reload + max(0, x.save-g.paid))
-	cost *= float64(g.len) / float64(s.tenants[t].len)
+	cost *= float64(w.guests[o].len) / float64(s.tenants[t].len)
 	if g.busy { // it would only move
 		return 4*cost + 1
 	}
@@ -196,25 +200,25 @@ func (w *walker) settle(ws *Workspace, s *stays, t uint32, p ssa.Point) {
 	w.guests[t].new = true
 	if ws.solver.Nodes[x.unit].Fixed {
 		at := &r.at[x.unit]
-		w.clear(s, at.lo, at.hi, at.quads)
+		w.clear(s, at.lo, at.hi, at.quads, p)
 		w.enter(t, spot{at.lo, at.quads}, x.len)
 		return
 	}
-	g := &w.guests[t]
+	here := w.guests[t].quads != 0 || w.guests[t].more != 0 // in pieces
 	at := w.search(ws, s, t, p)
-	if at.quads == 0 && g.quads != 0 { // what stayed of it is in the way
-		w.leave(t)
-		s.stops[g.next].cut = true
+	if at.quads == 0 && here { // what stayed of it is in the way
+		w.leaveAll(t)
+		s.stops[w.guests[t].next].cut, here = true, false
 		at = w.search(ws, s, t, p)
 	}
 	if at.quads == 0 { // the next round has it among its candidates again
 		return
 	}
 	w.makeWay(p)
-	w.clear(s, at.lo, at.lo+x.len, at.quads)
-	if g.quads != 0 {
-		w.move(move{tenant: t, to: at, len: x.len}, p)
-		return
+	w.clear(s, at.lo, at.lo+x.len, at.quads, p)
+	if here {
+		w.leaveAll(t)
+		w.note(move{tenant: t, to: at, len: x.len, group: uint32(len(w.moves))}, p)
 	}
 	w.enter(t, at, x.len)
 }
@@ -267,12 +271,21 @@ func (w *walker) free(at spot, length int32) bool {
 	return true
 }
 
+// opening is a place that could be cleared, at no less than bound. The tenants before first lie below it.
+type opening struct {
+	bound float64
+	lo    int32
+	first int32
+}
+
+// maxOpenings is how many places of a band are looked at in detail, those with the least bounds.
+const maxOpenings = 16
+
 // window is the cheapest place to clear, and leaves in plan what of it moves to another place. It starts at an end of a tenant, or
 // ends at a start of one.
 func (w *walker) window(ws *Workspace, s *stays, t uint32, p ssa.Point) (best spot) {
 	r, x := &ws.sb, &s.tenants[t]
-	grain := int32(1)<<x.shift - 1
-	least := 0.0
+	least := math.Inf(1)
 	w.listed = 0
 	for _, band := range candidates(x.class) {
 		w.gatherBand(band, int32(r.floor))
@@ -281,80 +294,102 @@ func (w *walker) window(ws *Workspace, s *stays, t uint32, p ssa.Point) (best sp
 			price, fare := w.price(s, o, p), w.fare(ws, s, o, p)
 			w.prices, w.fares, w.bounds = append(w.prices, price), append(w.fares, fare), append(w.bounds, w.bound(ws, s, o, price, fare))
 		}
-		first := 0
-		try := func(lo int32) {
-			hi := lo + x.len
-			if lo < int32(r.floor) || int(hi) > r.n {
-				return
-			}
-			for first < len(w.band) && w.tops[first] <= lo {
-				first++
-			}
-			// Most windows are dearer than the best so far even if all in them had the way to themselves.
-			sum := 0.0
-			for k := first; k < len(w.band) && best.quads != 0; k++ {
-				o := &w.guests[w.band[k]]
-				if o.lo >= hi {
-					break
-				}
-				if o.lo+o.len <= lo {
-					continue
-				}
-				if sum += w.bounds[k]; sum >= least {
-					return
+		w.findOpenings(r, x)
+		for range maxOpenings {
+			n := 0
+			for k := range w.openings {
+				if w.openings[k].bound < w.openings[n].bound {
+					n = k
 				}
 			}
-			sum = 0
-			w.draft = w.draft[:0]
-			for k := first; k < len(w.band); k++ {
-				o := w.band[k]
-				at := w.guests[o].lo
-				if at >= hi {
-					break
-				}
-				if at+w.guests[o].len <= lo {
-					continue
-				}
-				price := w.prices[k]
-				if fare := w.fares[k]; fare >= 0 && (price < 0 || fare < price) {
-					if d := w.beside(ws, s, o, spot{lo, band}, hi); d.len > 0 {
-						if n := w.guests[o].len; d.len < n {
-							fare += price * (1 - float64(d.len)/float64(n))
-						}
-						if price < 0 || fare < price {
-							w.draft = append(w.draft, d)
-							price = fare
-						}
-					}
-				}
-				if price < 0 {
-					return
-				}
-				if sum += price; best.quads != 0 && sum >= least {
-					return
-				}
+			if len(w.openings) == 0 || w.openings[n].bound >= least {
+				break
 			}
-			if best.quads == 0 || sum < least {
-				best, least = spot{lo, band}, sum
+			at := spot{w.openings[n].lo, band}
+			if sum := w.cost(ws, s, at, at.lo+x.len, int(w.openings[n].first)); sum < least {
+				best, least = at, sum
 				w.plan = append(w.plan[:0], w.draft...)
 			}
+			w.openings[n].bound = math.Inf(1)
 		}
-		try((int32(r.floor) + grain) &^ grain)
-		for k := range w.band {
-			try((w.tops[k] + grain) &^ grain)
-		}
-		first = 0
-		for _, o := range w.band {
-			try((w.guests[o].lo - x.len) &^ grain)
-		}
-		first = 0
-		for _, o := range w.band {
-			try((w.guests[o].lo + grain) &^ grain)
-		}
-		first = 0
-		try((int32(r.n) - x.len) &^ grain)
 	}
 	return best
+}
+
+// findOpenings lists the places of a band that could be cleared for a tenant.
+func (w *walker) findOpenings(r *rects, x *tenant) {
+	w.openings = w.openings[:0]
+	grain := int32(1)<<x.shift - 1
+	first := 0
+	try := func(lo int32) {
+		hi := lo + x.len
+		if lo < int32(r.floor) || int(hi) > r.n {
+			return
+		}
+		for first < len(w.band) && w.tops[first] <= lo {
+			first++
+		}
+		bound := 0.0
+		for k := first; k < len(w.band); k++ {
+			g := &w.guests[w.band[k]]
+			if g.lo >= hi {
+				break
+			}
+			if g.lo+g.len <= lo {
+				continue
+			}
+			if bound += w.bounds[k]; math.IsInf(bound, 1) {
+				return
+			}
+		}
+		w.openings = append(w.openings, opening{bound, lo, int32(first)})
+	}
+	try((int32(r.floor) + grain) &^ grain)
+	for k := range w.band {
+		try((w.tops[k] + grain) &^ grain)
+	}
+	first = 0
+	for _, o := range w.band {
+		try((w.guests[o].lo - x.len) &^ grain)
+	}
+	first = 0
+	for _, o := range w.band {
+		try((w.guests[o].lo + grain) &^ grain)
+	}
+	first = 0
+	try((int32(r.n) - x.len) &^ grain)
+}
+
+// cost is what it takes to clear a window of the band at hand, and leaves what moves in the draft; infinite if that cannot be.
+func (w *walker) cost(ws *Workspace, s *stays, at spot, hi int32, first int) (sum float64) {
+	w.draft = w.draft[:0]
+	for k := first; k < len(w.band); k++ {
+		o := w.band[k]
+		g := &w.guests[o]
+		if g.lo >= hi {
+			break
+		}
+		if g.lo+g.len <= at.lo {
+			continue
+		}
+		price := w.prices[k]
+		if fare := w.fares[k]; fare >= 0 && (price < 0 || fare < price) {
+			before := len(w.draft)
+			if n := w.beside(ws, s, o, at, hi); n > 0 {
+				fare += float64(len(w.draft)-before-1)*fareOfCopy + price*(1-float64(n)/float64(g.len))
+				if price < 0 || fare < price {
+					price = fare
+				} else {
+					w.draft = w.draft[:before]
+				}
+			}
+		}
+		if price < 0 {
+			return math.Inf(1)
+		}
+		sum += price
+	}
+	return sum
 }
 
 // gatherBand lists the tenants in the quadrants of a band by address.
@@ -393,7 +428,7 @@ func (w *walker) gatherBand(band uint8, floor int32) {
 }
 
 // clear sends away what lies in a window.
-func (w *walker) clear(s *stays, lo, hi int32, quads uint8) {
+func (w *walker) clear(s *stays, lo, hi int32, quads uint8, p ssa.Point) {
 	for q := range w.rows {
 		if quads>>q&1 == 0 {
 			continue
@@ -402,8 +437,8 @@ func (w *walker) clear(s *stays, lo, hi int32, quads uint8) {
 			o := w.rows[q][k]
 			if at := w.guests[o].lo; at >= hi {
 				break
-			} else if lo < at+w.guests[o].len && !s.tenants[o].bound && !w.guests[o].new {
-				w.away(s, o)
+			} else if t := w.guests[o].of; lo < at+w.guests[o].len && !s.tenants[t].bound && !w.guests[t].new {
+				w.evict(s, o, p)
 				continue
 			}
 			k++
