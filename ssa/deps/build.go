@@ -14,6 +14,9 @@ type Workspace struct {
 	dram    segments
 	entries []entry
 	prints  []ir.Footprint
+	asked   []question  // by print
+	changes [256]change // of the access at hand, by hash of the history
+	number  uint32      // of accesses
 	order   []ir.Inst
 
 	region  arena.Column[ir.Loc, int64] // 1 + key of byte 0 of a location with an address space of its own
@@ -89,6 +92,8 @@ func (w *Workspace) begin(m *ir.Module, f ir.Func) error {
 	w.dram.reset(1)
 	w.entries = append(w.entries[:0], entry{})
 	w.prints = append(w.prints[:0], ir.Footprint{})
+	w.asked = append(w.asked[:0], question{})
+	w.changes, w.number = [256]change{}, 0
 	w.links = append(w.links[:0], link{})
 	w.region.Reset()
 	w.root.Reset()
@@ -271,6 +276,7 @@ func whole(m *ir.Module, l ir.Loc) ir.Footprint {
 // enter notes one access to the location.
 func (w *Workspace) enter(m *ir.Module, i ir.Inst, l ir.Loc, fp ir.Footprint, write bool) error {
 	root := w.rootOf(l)
+	w.number++
 	a := access{inst: i, in: &w.dram}
 	if fp.Space.OnChip() {
 		a.in = &w.chip
@@ -297,7 +303,7 @@ func (w *Workspace) enter(m *ir.Module, i ir.Inst, l ir.Loc, fp ir.Footprint, wr
 		cut = runs <= maxRunsDRAM
 	}
 	if runs > 1 && !cut {
-		w.prints = append(w.prints, fp)
+		w.prints, w.asked = append(w.prints, fp), append(w.asked, question{})
 		a.id = uint32(len(w.prints) - 1)
 		a.fp = &w.prints[a.id]
 		// The pattern decides, so the interval may be wider: neighbours then share its ends and histories stay whole.
@@ -329,9 +335,14 @@ func (w *Workspace) enter(m *ir.Module, i ir.Inst, l ir.Loc, fp ir.Footprint, wr
 }
 
 func (w *Workspace) access(a *access, write bool) {
-	if write {
+	switch dram := a.in == &w.dram; {
+	case dram && write:
+		w.writeDRAM(a)
+	case dram:
+		w.readDRAM(a)
+	case write:
 		w.write(a)
-	} else {
+	default:
 		w.read(a)
 	}
 }

@@ -537,3 +537,34 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	b.ReportMetric(float64(4*n)*float64(b.N)/b.Elapsed().Seconds(), "inst/s")
 }
+
+// BenchmarkRows is a matrix of 3,136 rows that is written in bands of columns, each with a pattern of its own, over rows that were saved 128 at
+// a time: every band meets every row.
+func BenchmarkRows(b *testing.B) {
+	var m ir.Module
+	var w Workspace
+	var k ir.Builder
+	const rows, bands = 3136, 100
+	k.NewFunc(&m, "f", "Block1")
+	l := k.DRAM(m.Names.Intern("x"), ir.KindExternalOutput, target.Uint8, rows*bands*4)
+	s := k.SB(m.Names.Intern("s"), target.Uint8, 128, 2*rows)
+	save := func(from, n int64, first, width uint32) {
+		chip := k.Chip(s, target.Uint8, 0, 128, 0, ir.Pair{Step: 1, Num: uint32(n) * width / 128})
+		mem := k.Mem(l, target.Uint8, from*bands*4+int64(first), ir.Pair{Step: bands * 4, Num: uint32(n)}, ir.Pair{Step: 1, Num: width})
+		k.Emit(ir.OpSave, target.EngineSP, []ir.Arg{chip}, []ir.Arg{mem})
+	}
+	for at := int64(0); at+128 <= rows; at += 128 {
+		save(at, 128, 0, 2*bands)
+	}
+	for band := range uint32(bands) {
+		save(0, rows, 4*band, 4)
+	}
+	k.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Build(&m, k.Func, &w); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(w.entries)), "entries")
+}

@@ -214,7 +214,7 @@ func (s *segments) span(lo, hi int64) cursor {
 }
 
 // access is one operand being entered, run by run where it has several. lo and hi are keys; base is the key of byte 0 of its
-// region. The lists at the end are what its runs so far did, so that segments with equal histories cost once.
+// region.
 type access struct {
 	inst   ir.Inst
 	lo, hi int64
@@ -224,10 +224,28 @@ type access struct {
 	id     uint32        // of fp in the table, 0 when nil
 	p0, p1 uint8
 
-	doneFlow, doneOut, doneAnti uint32 // lists that gave an edge for each entry
+	doneFlow, doneOut, doneAnti uint32 // lists that gave all their edges, in whatever segment
 	alone                       uint32 // the list of this write only
 	read                        bool   // old has become new
 	old, new                    uint32 // a readers' list, with this read before it
+}
+
+// change is what an access to DRAM made of a history. The rows of a tile there lie between rows of others, whose histories take turns: each
+// kind costs once.
+type change struct {
+	by       uint32 // number of the access
+	done     bool   // the history gave all its edges
+	old, new history
+}
+
+// changeOf is where the change of a history by an access is kept, and whether it is there.
+func (w *Workspace) changeOf(h history) (c *change, known bool) {
+	c = &w.changes[(h.w*31+h.r)%uint32(len(w.changes))]
+	if c.by == w.number && c.old == h {
+		return c, true
+	}
+	*c = change{by: w.number, old: h}
+	return c, false
 }
 
 // parts is the partitions of the space: in DRAM everything is in one.
@@ -240,6 +258,12 @@ func (s *segments) parts() uint8 {
 
 func (a *access) quads() (q0, q1 int) { return int(a.p0) / 32, (int(a.p1) + 31) / 32 }
 
+// question is what the last access that met a pattern found: two patterns meet in every segment that both cross.
+type question struct {
+	by  uint32 // id of the asking pattern
+	hit bool
+}
+
 // hits reports whether an entry and the access touch a common byte of the segment [lo, hi).
 func (w *Workspace) hits(a *access, e *entry, lo, hi int64) bool {
 	if e.p0 >= a.p1 || a.p0 >= e.p1 {
@@ -248,8 +272,11 @@ func (w *Workspace) hits(a *access, e *entry, lo, hi int64) bool {
 	if e.fp == 0 && a.fp == nil {
 		return true
 	}
-	if e.fp != 0 && a.fp != nil {
-		return a.fp.Overlaps(&w.prints[e.fp])
+	if e.fp != 0 && a.fp != nil { // the same in every segment
+		if q := &w.asked[e.fp]; q.by != a.id {
+			*q = question{by: a.id, hit: a.fp.Overlaps(&w.prints[e.fp])}
+		}
+		return w.asked[e.fp].hit
 	}
 	f := a.fp
 	if f == nil {
@@ -258,9 +285,9 @@ func (w *Workspace) hits(a *access, e *entry, lo, hi int64) bool {
 	return f.Touches(lo-a.base, hi-a.base)
 }
 
-// scan adds an edge to every entry of a list that the access hits; all reports that there was none without.
-func (w *Workspace) scan(a *access, head uint32, kind ir.DepKind, lo, hi int64) (all bool) {
-	all = true
+// scan adds an edge to every entry of a list that the access hits; done reports that no other segment could add one.
+func (w *Workspace) scan(a *access, head uint32, kind ir.DepKind, lo, hi int64) (done bool) {
+	done = true
 	for at := head; at != 0; {
 		e := &w.entries[at]
 		switch {
@@ -270,11 +297,11 @@ func (w *Workspace) scan(a *access, head uint32, kind ir.DepKind, lo, hi int64) 
 		case e.depth&bundleBit != 0:
 			w.edge(e.inst, ir.DepOrdered)
 		default:
-			all = false
+			done = done && a.fp != nil && e.fp != 0
 		}
 		at = e.next
 	}
-	return all
+	return done
 }
 
 func (w *Workspace) depth(head uint32) int {
@@ -306,13 +333,40 @@ func (w *Workspace) read(a *access) {
 			case a.read && r == a.old:
 				r = a.new
 			case a.read && r == a.new:
-			case r != 0 && w.entries[r].inst == a.inst && w.entries[r].fp == a.id && w.entries[r].p0 <= a.p0 && a.p1 <= w.entries[r].p1:
+			case w.hasRead(a, r):
 			default:
 				a.old, a.new, a.read = r, w.push(a, r), true
 				r = a.new
 			}
 			g[q].r = r
 		}
+		lo = hi
+	}
+}
+
+// hasRead reports a readers' list that begins with a read of the same instruction of no less.
+func (w *Workspace) hasRead(a *access, r uint32) bool {
+	e := &w.entries[r]
+	return r != 0 && e.inst == a.inst && e.fp == a.id && e.p0 <= a.p0 && a.p1 <= e.p1
+}
+
+// readDRAM is read where there are no partitions.
+func (w *Workspace) readDRAM(a *access) {
+	s := a.in
+	c := s.span(a.lo, a.hi)
+	for lo := a.lo; lo < a.hi; c, _ = s.next(c) {
+		g, hi := s.at(c), s.end(c)
+		x, known := w.changeOf(g[0])
+		if !x.done {
+			x.done = w.scan(a, g[0].w, ir.DepFlow, lo, hi)
+		}
+		if !known {
+			x.new = g[0]
+			if !w.hasRead(a, g[0].r) {
+				x.new.r = w.push(a, g[0].r)
+			}
+		}
+		g[0] = x.new
 		lo = hi
 	}
 }
@@ -328,41 +382,71 @@ func (w *Workspace) write(a *access) {
 		g, hi := s.at(c), s.end(c)
 		copy(old[:], g)
 		for q := q0; q < q1; q++ {
-			ow, or := old[q].w, old[q].r
-			if ow != a.doneOut && (q == q0 || ow != old[q-1].w) && w.scan(a, ow, ir.DepOutput, lo, hi) {
-				a.doneOut = ow
+			h := old[q]
+			if h.w != a.doneOut && (q == q0 || h.w != old[q-1].w) && w.scan(a, h.w, ir.DepOutput, lo, hi) {
+				a.doneOut = h.w
 			}
-			if or != a.doneAnti && (q == q0 || or != old[q-1].r) && w.scan(a, or, ir.DepAnti, lo, hi) {
-				a.doneAnti = or
+			if h.r != a.doneAnti && (q == q0 || h.r != old[q-1].r) && w.scan(a, h.r, ir.DepAnti, lo, hi) {
+				a.doneAnti = h.r
 			}
-			if w.covers(a, ow, q) && w.covers(a, or, q) {
-				if a.alone == 0 {
-					a.alone = w.push(a, 0)
-				}
-				g[q] = history{w: a.alone}
-				continue
-			}
-			if q > q0 && a.fp != nil && old[q] == old[q-1] {
+			if q > q0 && a.fp != nil && h == old[q-1] {
 				g[q] = g[q-1]
 				continue
 			}
-			ow, or = w.uncovered(a, ow, q), w.uncovered(a, or, q)
-			if w.depth(ow)+w.depth(or) < maxHistory {
-				g[q] = history{w.push(a, ow), or}
-				continue
-			}
-			w.bundle(a, ow)
-			w.bundle(a, or)
-			b := w.push(a, 0)
-			w.entries[b].p0, w.entries[b].p1 = 0, s.parts()
-			w.entries[b].depth |= bundleBit
-			g[q] = history{w: b}
+			g[q] = w.overwritten(a, h, q)
 		}
-		if lo != a.lo && c.d == prev.d && c.k == prev.k+1 && slices.Equal(s.at(prev), g) {
-			c = s.join(c)
-		}
+		c = s.joinEqual(c, prev, lo != a.lo)
 		prev, lo = c, hi
 	}
+}
+
+// writeDRAM is write where there are no partitions.
+func (w *Workspace) writeDRAM(a *access) {
+	s := a.in
+	c := s.span(a.lo, a.hi)
+	var prev cursor
+	for lo := a.lo; lo < a.hi; c, _ = s.next(c) {
+		g, hi := s.at(c), s.end(c)
+		x, known := w.changeOf(g[0])
+		if !x.done {
+			out := w.scan(a, g[0].w, ir.DepOutput, lo, hi)
+			x.done = w.scan(a, g[0].r, ir.DepAnti, lo, hi) && out
+		}
+		if !known {
+			x.new = w.overwritten(a, g[0], 0)
+		}
+		g[0] = x.new
+		c = s.joinEqual(c, prev, lo != a.lo)
+		prev, lo = c, hi
+	}
+}
+
+// joinEqual drops the segment at c if its history equals that of prev, which is the one before it when there is one.
+func (s *segments) joinEqual(c, prev cursor, before bool) cursor {
+	if before && c.d == prev.d && c.k == prev.k+1 && slices.Equal(s.at(prev), s.at(c)) {
+		return s.join(c)
+	}
+	return c
+}
+
+// overwritten is a history after a write in a quadrant.
+func (w *Workspace) overwritten(a *access, h history, q int) history {
+	if w.covers(a, h.w, q) && w.covers(a, h.r, q) {
+		if a.alone == 0 {
+			a.alone = w.push(a, 0)
+		}
+		return history{w: a.alone}
+	}
+	ow, or := w.uncovered(a, h.w, q), w.uncovered(a, h.r, q)
+	if w.depth(ow)+w.depth(or) < maxHistory {
+		return history{w.push(a, ow), or}
+	}
+	w.bundle(a, ow)
+	w.bundle(a, or)
+	b := w.push(a, 0)
+	w.entries[b].p0, w.entries[b].p1 = 0, a.in.parts()
+	w.entries[b].depth |= bundleBit
+	return history{w: b}
 }
 
 // covers reports whether a write hides every entry of a list in a quadrant.
