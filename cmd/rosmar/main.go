@@ -40,6 +40,7 @@ func run(args []string) int {
 		case err = <-done:
 		case <-time.After(grace):
 			err = context.Canceled
+			cutShort()
 		}
 	}
 	a.progress.close()

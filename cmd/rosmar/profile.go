@@ -80,3 +80,9 @@ func (p *profiles) during(f func() error) (err error) {
 	}
 	return f()
 }
+
+// cutShort completes the profiles of a command that is not waited for: what takes too long is what one wants to see. The heap's is lost.
+func cutShort() {
+	pprof.StopCPUProfile()
+	trace.Stop()
+}
