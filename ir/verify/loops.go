@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"math"
 	"slices"
 	"sort"
 
@@ -217,7 +218,7 @@ const maxExtent = 1 << 20
 // turnsMeet reports a read of a location that may find what an earlier turn wrote: not all of it was written for certain earlier in
 // the same turn.
 func turnsMeet(m *ir.Module, l ir.Loc, uses []use, sharedAxis bool) bool {
-	o := &owners{}
+	o := &owners{left: math.MaxInt64}
 	r := m.Locs.At(l)
 	if r.Bytes > maxExtent || r.Addr > maxExtent || r.Addr < 0 {
 		return true // it has no place that Bounds allows

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/rosmar-compiler/rosmar/ir"
@@ -20,7 +21,7 @@ import (
 // that an access costs what it touches and not what the memory holds.
 func Reads(m *ir.Module, f ir.Func) error {
 	p := &problems{m: m}
-	o := &owners{}
+	o := &owners{left: math.MaxInt64}
 	alias := aliasRoots(m)
 	w := &walker{m: m}
 	var written *writtenBytes // where some reads may find bytes that nothing wrote
@@ -101,6 +102,7 @@ type owners struct {
 	lists  []owner // lists[0] is none
 	free   uint32
 	fresh  []segment
+	left   int64 // segments that may still be looked at; accesses end where there are none left
 }
 
 type segment struct {
@@ -219,7 +221,7 @@ func (o *owners) write(fp *ir.Footprint, l ir.Loc) {
 		pages := &o.spaces[spaceIndex(fp.Space)][q]
 		take := func(segs *[]segment, lo, hi int64) bool {
 			o.take(segs, lo, hi, mask, l)
-			return true
+			return o.left > 0
 		}
 		eachRun(fp, func(lo, hi int64) bool { return eachPage(pages, lo, hi, take) })
 	}
@@ -265,6 +267,7 @@ func (o *owners) take(segs *[]segment, lo, hi int64, mask uint32, l ir.Loc) {
 	if at < hi {
 		alone(at, hi)
 	}
+	o.left -= int64(1 + to - from + (len(s)-to)/64) // those behind only move
 	*segs = slices.Replace(s, from, to, o.fresh...)
 }
 

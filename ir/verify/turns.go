@@ -11,11 +11,12 @@ const maxSteps = 1 << 20
 
 // walker runs over the instructions of a function in the order in which they run, loops in their turns, without computing anything.
 type walker struct {
-	m    *ir.Module
-	cut  bool // loops make fewer turns than they have
-	axes map[ir.Axis]int64
-	eval ir.ExprEval
-	row  ir.APRow
+	m     *ir.Module
+	known bool // the caller's: an axis has values only where those of every turn are known
+	cut   bool // loops make fewer turns than they have
+	axes  map[ir.Axis]int64
+	eval  ir.ExprEval
+	row   ir.APRow
 }
 
 // walk calls visit for each instruction as often as it runs. Loops make all their turns if that takes no more than maxSteps
@@ -44,7 +45,7 @@ func (w *walker) walk(f ir.Func, visit func(ir.Inst)) {
 			t := &stack[k]
 			if t.left > 0 {
 				t.left--
-				if t.axis != 0 {
+				if _, ok := w.axes[t.axis]; ok {
 					w.axes[t.axis] += m.Axes.At(t.axis).Step
 				}
 				p, next = int(o.regions[t.region].head)+1, t.region+1
@@ -65,7 +66,10 @@ func (w *walker) walk(f ir.Func, visit func(ir.Inst)) {
 			if n := min(most, o.turns(r)); n > 0 {
 				t := turn{region: r, left: n - 1, axis: m.Regions.Get(o.insts[p]).Axis}
 				t.before, t.bound = w.axes[t.axis]
-				if t.axis != 0 {
+				switch {
+				case w.known && m.Insts.At(o.insts[p]).Op != ir.OpLoop:
+					delete(w.axes, t.axis)
+				case t.axis != 0:
 					w.axes[t.axis] = m.Axes.At(t.axis).Lo
 				}
 				stack = append(stack, t)

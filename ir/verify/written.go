@@ -11,12 +11,20 @@ import (
 //
 // Instructions with can_read_uninit may read anything. Inputs, constants and what others share or place are written by others, and the
 // rows that a gather reads are known when it runs. Loops make their turns as for Reads; where they cannot make all, and where only the
-// machine knows an address, a write counts for all that it could reach. So does, for its tensor, a write beyond the first maxRuns runs of
-// bytes, or to more than maxPieces bytes: the time is bounded whatever the patterns are.
+// machine knows an address, a write counts for all that it could reach. So does, for its tensor, a write when maxSegments have been looked
+// at, or to more than maxPieces bytes: the time is bounded whatever the patterns are. Where branches say what runs, any write of the function
+// may come before a read.
 func Written(m *ir.Module, f ir.Func) error {
 	p := &problems{m: m}
-	w := &walker{m: m}
+	w := &walker{m: m, known: true}
 	x := newWrittenBytes(m)
+	if branches(m) {
+		w.walk(f, func(i ir.Inst) {
+			for _, a := range m.Outs(i) {
+				x.note(w, a)
+			}
+		})
+	}
 	w.walk(f, func(i ir.Inst) {
 		if p.count > 0 && p.last == i {
 			return // in another turn
@@ -41,6 +49,16 @@ func Written(m *ir.Module, f ir.Func) error {
 	return p.err(target.User)
 }
 
+// branches reports whether the order of blocks in some function is not that in which they run.
+func branches(m *ir.Module) bool {
+	for _, r := range m.Insts.All() {
+		if r.Op == ir.OpCompareAndBranch || r.Op == ir.OpUnconditionalBranch {
+			return true
+		}
+	}
+	return false
+}
+
 // sure reports that operand k of an instruction reads all bytes of its pattern, and must find them written.
 func sure(m *ir.Module, i ir.Inst, k int) bool {
 	return !m.AttrBool(i, ir.KeyCanReadUninit) && (k > 0 || m.Insts.At(i).Op != ir.OpIndirectLoad)
@@ -53,12 +71,11 @@ type writtenBytes struct {
 	// bytes of the locations that are written in pieces, by ranges of addresses that are theirs alone
 	bytes owners
 	next  int64
-	left  int64 // runs that are still looked at
 }
 
 const (
-	maxRuns   = 1 << 20
-	maxPieces = 1 << 34
+	maxSegments = 1 << 21
+	maxPieces   = 1 << 34
 )
 
 // stock is what is known of a location.
@@ -68,7 +85,7 @@ type stock struct {
 }
 
 func newWrittenBytes(m *ir.Module) *writtenBytes {
-	x := &writtenBytes{m: m, left: maxRuns}
+	x := &writtenBytes{m: m, bytes: owners{left: maxSegments}}
 	x.locs.Resize(m.Locs.Len())
 	for l, r := range m.Locs.All() {
 		switch k := m.Sets.At(r.Set).Kind; {
@@ -137,7 +154,9 @@ func (x *writtenBytes) write(row *ir.APRow) {
 	}
 	fp.Lo, fp.Hi = fp.Lo+e.base-1, fp.Hi+e.base-1
 	fp.Space = target.SpaceSB
-	x.bytes.write(&fp, row.Loc)
+	if x.bytes.write(&fp, row.Loc); x.bytes.left <= 0 {
+		x.fill(row.Loc)
+	}
 }
 
 // read reports whether all bytes of a pattern are there, and the bounds of the pattern in its location.
@@ -158,23 +177,19 @@ func (x *writtenBytes) read(row *ir.APRow) (lo, hi int64, ok bool) {
 	return lo, hi, x.bytes.holds(&fp)
 }
 
-// affords takes the runs of a footprint from what is left.
+// affords reports whether a footprint has no more runs, cut by pages, than segments may still be looked at.
 func (x *writtenBytes) affords(fp *ir.Footprint) bool {
-	n := int64(1)
-	for k := 0; k < int(fp.N) && n <= x.left; k++ {
-		n *= fp.Num[k] // below 2^32, and n is below 2^21
+	n := 1 + fp.Run>>pageBits
+	for k := 0; k < int(fp.N) && n <= x.bytes.left; k++ {
+		n *= fp.Num[k] // below 2^32, and n is at most maxSegments
 	}
-	if n > x.left {
-		return false
-	}
-	x.left -= n
-	return true
+	return n <= x.bytes.left
 }
 
 // holds reports that all bytes of a pattern are there.
 func (x *writtenBytes) holds(row *ir.APRow) bool { _, _, ok := x.read(row); return ok }
 
-// holds reports that every byte of a footprint has an owner.
+// holds reports that every byte of a footprint that is looked at has an owner.
 func (o *owners) holds(fp *ir.Footprint) bool {
 	for q := range 4 {
 		mask := quadrantMask(q, fp.P0, fp.P1)
@@ -184,7 +199,9 @@ func (o *owners) holds(fp *ir.Footprint) bool {
 		ok := true
 		look := func(page *[]segment, lo, hi int64) bool {
 			segs := *page
-			for k := firstAfter(segs, lo); lo < hi; k++ {
+			o.left--
+			for k := firstAfter(segs, lo); lo < hi && o.left > 0; k++ {
+				o.left--
 				if ok = k < len(segs) && segs[k].lo <= lo; !ok {
 					return false
 				}
@@ -197,7 +214,7 @@ func (o *owners) holds(fp *ir.Footprint) bool {
 				}
 				lo = segs[k].hi
 			}
-			return true
+			return o.left > 0
 		}
 		eachRun(fp, func(lo, hi int64) bool { return eachPage(&o.spaces[spaceIndex(fp.Space)][q], lo, hi, look) })
 		if !ok {

@@ -117,6 +117,114 @@ func TestWrittenIsBounded(t *testing.T) {
 	}
 }
 
+// What is looked at is counted where it is cut: long runs by pages, a page by its segments.
+func TestWrittenCountsSegments(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		parts       int
+		size, run   int64
+		step, times int
+	}{{"pages", 0, 1 << 34, 1<<34 - 1, 1, 1000}, {"segments", 32, 1 << 15, 1 << 15, 2, 20000}} {
+		var m ir.Module
+		m.Gen, _ = target.ByLevel(30)
+		var b ir.Builder
+		b.NewFunc(&m, "f", "b")
+		var at func(start, parts int, off int64, step int, n int64) ir.Arg
+		if c.parts == 0 {
+			l := b.DRAM(m.Names.Intern("x"), ir.KindInternal, target.Uint8, 1, c.size)
+			at = func(_, _ int, off int64, step int, n int64) ir.Arg {
+				return b.Mem(l, target.Uint8, off, ir.Pair{Step: 1 << 16, Num: uint32(n >> 16)}, ir.Pair{Step: int32(step), Num: 1 << 16})
+			}
+		} else {
+			l := b.SB(m.Names.Intern("x"), target.Uint8, c.parts, c.size)
+			at = func(start, parts int, off int64, step int, n int64) ir.Arg {
+				return b.Chip(l, target.Uint8, start, parts, off, ir.Pair{Step: int32(step), Num: uint32(n)})
+			}
+		}
+		n := c.run / int64(c.step)
+		b.Emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{at(0, c.parts, 0, c.step, n)})
+		b.Emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{at(0, c.parts/2, 1, c.step, n-1)})
+		b.Emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{at(c.parts/2, c.parts/2, 1, c.step, n-1)})
+		for range c.times {
+			b.Emit(ir.OpTensorCopy, target.EngineDVE, []ir.Arg{at(0, c.parts, 0, 1, n)}, []ir.Arg{at(0, 0, 0, 1, 1<<16)})
+		}
+		b.Close()
+		w := &walker{m: &m}
+		x := newWrittenBytes(&m)
+		w.walk(b.Func, func(i ir.Inst) {
+			for _, a := range m.Ins(i) {
+				x.read(w.pattern(a))
+			}
+			for _, a := range m.Outs(i) {
+				x.note(w, a)
+			}
+		})
+		if x.bytes.left > 0 || x.bytes.left < -2<<pageBits {
+			t.Errorf("%s: %d of %d segments left", c.name, x.bytes.left, maxSegments)
+		}
+	}
+}
+
+// Branches go where they like: only what no instruction writes is read unwritten. The axis of a loop that only the machine counts has
+// any value.
+func TestWrittenAnyOrder(t *testing.T) {
+	const program = `rir 1
+module "m" trn2
+axis i1 "i" 0 0 1
+expr e1 axis i1
+func "main" entry {
+  set "A" ExternalInput Tensor float32 [4 8] part -1
+    %1 "A" DRAM 1 x 128 at 0
+  set "x" Internal NeuronSBTensor float32 [4 32] part 0
+    %2 "x" SB 4 x 128 at 0
+  set "B" ExternalOutput Tensor float32 [4 8] part -1
+    %3 "B" DRAM 1 x 128 at 0
+  block "a" {
+    I-1 "to" UnconditionalBranch SP () -> () target="c"
+  }
+  block "b" {
+    I-2 "save" Save SP (%2 0+4 @24 1*8:float32) -> (%3 @0 8*4 1*8:float32)
+    I-3 "end" Halt SP () -> ()
+  }
+  block "c" {
+    I-4 "load" Load SP (%1 @0 8*4 1*8:float32) -> (%2 0+4 @24 1*8:float32)
+    I-5 "back" UnconditionalBranch SP () -> () target="b"
+  }
+}
+`
+	const loop = `I-1 "L" DynamicForLoop SP () -> () axis i1 {
+      block "body" {
+        I-2 "load" Load SP (%1 @0 8*4 1*8:float32) -> (sym(set 2 0+4 @0 32*4 1*8 addr e2):float32)
+      }
+    }
+  }
+  block "b" {
+    I-3 "save" Save SP (%2 0+4 @24 1*8:float32) -> (%3 @0 8*4 1*8:float32)
+  }
+}
+`
+	looping := strings.Replace(program, "expr e1 axis i1", "expr e1 axis i1\nexpr e2 affine 0 e1*8", 1)
+	looping = looping[:strings.Index(looping, `I-1 "to"`)] + loop
+	branching := program
+	for _, c := range []struct {
+		name, text string
+		wrong      bool
+	}{
+		{"branches", branching, false},
+		{"written nowhere", strings.Replace(branching, "(%2 0+4 @24 1*8:float32)\n    I-5", "(%2 0+4 @16 1*8:float32)\n    I-5", 1), true},
+		{"loop", looping, false},
+		{"no loop", strings.Replace(looping, "DynamicForLoop SP", "Loop Unassigned", 1), true},
+	} {
+		var m ir.Module
+		if err := ir.Parse([]byte(c.text), &m); err != nil {
+			t.Fatalf("%s: %v\n%s", c.name, err, c.text)
+		}
+		if err := Written(&m, m.Entry); (err != nil) != c.wrong || err != nil && !strings.HasPrefix(err.Error(), "save (Save): reads bytes 96 to 127 of %x") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 // Loops run in their turns, rings are told apart by block, and a damaged write is found where it is missed. An instruction that may read
 // anything does.
 func TestWrittenInLoops(t *testing.T) {
