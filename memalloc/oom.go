@@ -30,6 +30,8 @@ type oomScan struct {
 	fixed  []regalloc.Seg // lives of what may not be spilled, by start; Node is a location
 	boxes  []need         // of them
 	active []int          // positions in fixed
+	most   int64          // bytes a partition: what there is, or what worst lacks them for
+	worst  error
 }
 
 // CheckFits refuses, before anything is placed, a function that no allocator could place: whose operands of one instruction, with
@@ -56,6 +58,7 @@ func CheckFits(m *ir.Module, f ir.Func, ws *Workspace, opt Options) error {
 	ws.unspillable(m, &opt)
 	x := &ws.oom
 	x.active = x.active[:0]
+	x.most, x.worst = free, nil
 	next := 0
 	acc, locs := ws.lin.All()
 	for k := 0; k < len(acc); {
@@ -78,12 +81,15 @@ func CheckFits(m *ir.Module, f ir.Func, ws *Workspace, opt Options) error {
 			}
 			x.active = slices.DeleteFunc(x.active, func(i int) bool { return x.fixed[i].End <= at })
 		}
-		if sb <= free && psum <= banks*int64(m.Gen.BankBytes) && len(x.active) == 0 || m.Insts.At(acc[from].Inst).Op.IsDMA() {
+		if sb <= x.most && psum <= banks*int64(m.Gen.BankBytes) && len(x.active) == 0 || m.Insts.At(acc[from].Inst).Op.IsDMA() {
 			continue
 		}
 		if err := ws.operandsFit(m, acc[from:k], locs[from:k], size, strip, banks); err != nil {
 			return err
 		}
+	}
+	if x.worst != nil {
+		return x.worst
 	}
 	return ws.dramFits(m, f, opt.window(m.Gen))
 }
@@ -155,10 +161,9 @@ func (n *need) add(m *ir.Module, arg uint32) {
 	n.parts = max(n.parts, fp.P1-fp.P0)
 }
 
-// operandsFit holds the needs of one instruction against the memories.
+// operandsFit holds the needs of one instruction against the memories. What SBUF lacks is noted where it is the most.
 func (ws *Workspace) operandsFit(m *ir.Module, acc []ssa.Access, locs []ir.Loc, size, strip, banks int64) error {
 	x := &ws.oom
-	free := size - strip
 	x.needs = x.needs[:0]
 	for _, i := range x.active {
 		x.needs = append(x.needs, x.boxes[x.fixed[i].Node])
@@ -202,7 +207,8 @@ func (ws *Workspace) operandsFit(m *ir.Module, acc []ssa.Access, locs []ir.Loc, 
 			other = max(other, n.bytes)
 		}
 	}
-	if len(x.needs) == 0 || area <= 4*free && tall+other <= free {
+	sum := max((area+3)/4, tall+other)
+	if len(x.needs) == 0 || sum <= x.most {
 		return nil
 	}
 	slices.SortStableFunc(x.needs, func(a, b need) int { return cmp.Compare(b.bytes*b.quads(), a.bytes*a.quads()) })
@@ -210,11 +216,16 @@ func (ws *Workspace) operandsFit(m *ir.Module, acc []ssa.Access, locs []ir.Loc, 
 	for i := range x.needs[:min(shownLive, len(x.needs))] {
 		list = append(list, fmt.Sprintf("%s %d", m.LocName(x.needs[i].loc), x.needs[i].bytes))
 	}
-	sum := max((area+3)/4, tall+other)
 	o := overflow{
 		space: target.SpaceSB, loc: x.needs[0].loc, need: x.needs[0].bytes, limit: size, what: "bytes a partition",
 		why: fmt.Sprintf("of which the runtime has %d, and nothing here can be spilled", strip),
-		try: fmt.Sprintf("plan smaller tiles (--tile-sb-bytes) or give the allocator more bytes (--sb-bytes, %d at least)", sum+strip),
+		try: "plan smaller tiles (--tile-sb-bytes)",
 	}
-	return o.err(m, sum, acc[0].Inst, strings.Join(list, ", "))
+	if total := sum + strip; total <= int64(m.Gen.SBBytes) {
+		o.try += fmt.Sprintf(" or give the allocator more bytes (--sb-bytes, %d at least)", total)
+	} else {
+		o.try += fmt.Sprintf("; this takes %d, and %s has %d", total, m.Gen.Name, m.Gen.SBBytes)
+	}
+	x.most, x.worst = sum, o.err(m, sum, acc[0].Inst, strings.Join(list, ", "))
+	return nil
 }

@@ -129,3 +129,30 @@ func TestCheckFitsMessages(t *testing.T) {
 		}
 	}
 }
+
+// The size that the message asks for is what the neediest instruction takes, and is asked for only where the machine has it.
+func TestCheckFitsAsksForEnough(t *testing.T) {
+	for _, last := range []int64{400, 1 << 20} {
+		p := newSheet(t, 30)
+		for _, size := range []int64{200, last, 300} {
+			l := p.b.SB(p.m.Names.Intern("t"), target.Uint8, 128, size)
+			p.b.Emit(ir.OpMemset, target.EngineDVE, nil, []ir.Arg{p.b.Chip(l, target.Uint8, 0, 128, 0, ir.Pair{Step: 1, Num: uint32(size)})})
+		}
+		p.b.Close()
+		var ws Workspace
+		opt := Options{StripBytes: 64, SBBytes: 128}
+		err := CheckFits(&p.m, p.f, &ws, opt)
+		want := "--sb-bytes, 464 at least"
+		if last > 400 {
+			want = "; this takes 1048640, and trn2 has 229376"
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("%v, want %q", err, want)
+		}
+		if opt.SBBytes = 464; last == 400 {
+			if err := CheckFits(&p.m, p.f, &ws, opt); err != nil {
+				t.Errorf("with what was asked for: %v", err)
+			}
+		}
+	}
+}

@@ -234,7 +234,7 @@ func turnsMeet(m *ir.Module, l ir.Loc, uses []use, sharedAxis bool) bool {
 		if !symbolic(u.arg) {
 			fp = m.FootprintOf(u.arg.AP())
 		}
-		if u.read && !o.owned(&fp) {
+		if u.read && !o.holds(&fp) {
 			same := func(w ir.Arg) bool {
 				return w.Kind == u.arg.Kind && u.arg.Kind != ir.ArgRegAP && *m.Syms.At(ir.Sym(w.Ref)) == *m.Syms.At(ir.Sym(u.arg.Ref))
 			}
@@ -249,42 +249,6 @@ func turnsMeet(m *ir.Module, l ir.Loc, uses []use, sharedAxis bool) bool {
 		}
 	}
 	return false
-}
-
-// owned reports that every byte of a footprint has an owner.
-func (o *owners) owned(fp *ir.Footprint) bool {
-	for q := range 4 {
-		mask := quadrantMask(q, fp.P0, fp.P1)
-		if mask == 0 {
-			continue
-		}
-		pages := &o.spaces[spaceIndex(fp.Space)][q]
-		all := true
-		look := func(page *[]segment, lo, hi int64) bool {
-			segs := *page
-			for k := firstAfter(segs, lo); lo < hi; k++ {
-				if k == len(segs) || segs[k].lo > lo {
-					all = false
-					break
-				}
-				rest := mask
-				for n := segs[k].head; n != 0; n = o.lists[n].next {
-					rest &^= o.lists[n].mask
-				}
-				if rest != 0 {
-					all = false
-					break
-				}
-				lo = segs[k].hi
-			}
-			return all
-		}
-		eachRun(fp, func(lo, hi int64) bool { return eachPage(pages, lo, hi, look) })
-		if !all {
-			return false
-		}
-	}
-	return true
 }
 
 // oneSlot reports two blocks of a tensor that take turns in one place by its number of live blocks, where an index says which is
