@@ -84,7 +84,7 @@ func ReadInput(name string) ([]byte, error) {
 		}
 		defer f.Close()
 		if st, err := f.Stat(); err == nil && st.IsDir() {
-			return nil, target.Errorf(target.User, "%s is a folder; give a model file", name)
+			return nil, target.Errorf(target.User, "%s is a folder; give a file", name)
 		} else if err == nil && st.Size() > MaxInput {
 			return nil, target.Errorf(target.Limit, "%s has %d bytes; the limit is %d", name, st.Size(), int64(MaxInput))
 		} else if err == nil {

@@ -49,7 +49,7 @@ func TestDRAMPlacement(t *testing.T) {
 		{"as it is", "", "", ""},
 		{"page", `%4 "c" DRAM 1 x 4096 at 8192`, `%4 "c" DRAM 1 x 4096 at 8200`, "not on a page of 4096"},
 		{"window", `%4 "c" DRAM 1 x 4096 at 8192`, `%4 "c" DRAM 1 x 4096 at 25769803776`, "the window of trn2 is"},
-		{"before the window", `%4 "c" DRAM 1 x 4096 at 8192`, `%4 "c" DRAM 1 x 4096 at -4096`, "%c ends at DRAM byte 0"},
+		{"before the window", `%4 "c" DRAM 1 x 4096 at 8192`, `%4 "c" DRAM 1 x 4096 at -4096`, "%c takes DRAM bytes -4096 to -1; the window of trn2 is 0 to"},
 		{"overlap", `%4 "c" DRAM 1 x 4096 at 8192`, `%4 "c" DRAM 1 x 4096 at 4096`, "%c and %b are live at once"},
 		{"neighbour", `%4 "c" DRAM 1 x 4096`, `%4 "c" DRAM 1 x 4097`, "%d and %c are live at once"},
 		{"no hole: part of a stays", `(%1 0+1 @512 1*512:float32) -> (%2 @512 1*512:float32)`, `(%1 0+1 @512 1*511:float32) -> (%2 @512 1*511:float32)`, "%b and %a are live at once"},

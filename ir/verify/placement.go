@@ -278,7 +278,7 @@ func checkPlace(p *problems, x *life) {
 		}
 	case target.SpaceDRAM:
 		if x.lo < 0 || x.hi > g.HBMBytes() {
-			p.addf("%s ends at DRAM byte %d; the window of %s is %d", m.LocName(x.loc), x.hi, g.Name, g.HBMBytes())
+			p.addf("%s takes DRAM bytes %d to %d; the window of %s is 0 to %d", m.LocName(x.loc), x.lo, x.hi-1, g.Name, g.HBMBytes()-1)
 		}
 		if x.lo%4096 != 0 && r.Flags&(ir.LocUserAllocated|ir.LocPinned) == 0 {
 			p.addf("%s starts at DRAM byte %d, which is not on a page of 4096", m.LocName(x.loc), x.lo)

@@ -39,6 +39,15 @@ func Reads(m *ir.Module, f ir.Func) error {
 		fp, l = m.Footprint(row), row.Loc
 		return fp, l, fp.Region == 0
 	}
+	var tooLong error
+	long := func(i ir.Inst, fp *ir.Footprint, l ir.Loc) bool {
+		n := cutRuns(fp, maxRuns)
+		if n > maxRuns && tooLong == nil {
+			tooLong = target.Errorf(target.Limit, "%s (%s): touches more than %d runs of bytes of %s, too many to check one by one; use several instructions, or a pattern with longer runs",
+				m.InstName(i), m.Insts.At(i).Op, int64(maxRuns), m.LocName(l))
+		}
+		return n > maxRuns
+	}
 	w.walk(f, func(i ir.Inst) {
 		outs := m.Outs(i)
 		all := m.AllArgs(i)
@@ -48,7 +57,7 @@ func Reads(m *ir.Module, f ir.Func) error {
 				continue
 			}
 			fp, l, ok := at(a)
-			if !ok {
+			if !ok || long(i, &fp, l) {
 				continue
 			}
 			if other := o.read(&fp, root(alias, l)); other != 0 && (sure(m, i, k) || written.holds(w.pattern(a))) {
@@ -57,7 +66,7 @@ func Reads(m *ir.Module, f ir.Func) error {
 			}
 		}
 		for _, a := range outs {
-			if fp, l, ok := at(a); ok {
+			if fp, l, ok := at(a); ok && !long(i, &fp, l) {
 				o.write(&fp, root(alias, l))
 			}
 			if written != nil {
@@ -65,7 +74,22 @@ func Reads(m *ir.Module, f ir.Func) error {
 			}
 		}
 	})
+	if p.count == 0 {
+		return tooLong
+	}
 	return p.err(target.Bug)
+}
+
+// maxRuns is how many runs of bytes Reads takes of one operand: each is state of its own, of some 40 bytes.
+const maxRuns = 1 << 22
+
+// cutRuns is the number of runs of a footprint, cut at the ends of pages, if it is not above most, else a larger number.
+func cutRuns(fp *ir.Footprint, most int64) int64 {
+	n := 1 + fp.Run>>pageBits
+	for k := 0; k < int(fp.N) && n <= most; k++ {
+		n *= fp.Num[k] // below 2^32
+	}
+	return n
 }
 
 // aliasRoots maps locations of must-aliases towards one of their class, which root finds: the smallest.

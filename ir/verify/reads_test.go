@@ -76,3 +76,20 @@ func each(m *ir.Module, a ir.Arg, f func(p, at int, l ir.Loc)) {
 		}
 	}
 }
+
+// A pattern of more runs than can be looked at is named, and costs no time.
+func TestReadsOfTooManyRuns(t *testing.T) {
+	var m ir.Module
+	m.Gen, _ = target.ByLevel(30)
+	var b ir.Builder
+	b.NewFunc(&m, "f", "b")
+	l := b.DRAM(m.Names.Intern("x"), ir.KindInternal, target.Uint8, 1, 1<<33)
+	m.Locs.At(l).Flags |= ir.LocAllocated
+	every := b.Mem(l, target.Uint8, 0, ir.Pair{Step: 1 << 16, Num: 1 << 16}, ir.Pair{Step: 2, Num: 1 << 15})
+	i := b.Emit(ir.OpDMACopy, target.EngineSP, nil, []ir.Arg{every})
+	b.Close()
+	err := Reads(&m, b.Func)
+	if want := m.InstName(i) + " (DMACopy): touches more than 4194304 runs of bytes of %x"; target.ClassOf(err) != target.Limit || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}

@@ -177,13 +177,9 @@ func (x *writtenBytes) read(row *ir.APRow) (lo, hi int64, ok bool) {
 	return lo, hi, x.bytes.holds(&fp)
 }
 
-// affords reports whether a footprint has no more runs, cut by pages, than segments may still be looked at.
+// affords reports whether a footprint has no more runs than segments may still be looked at.
 func (x *writtenBytes) affords(fp *ir.Footprint) bool {
-	n := 1 + fp.Run>>pageBits
-	for k := 0; k < int(fp.N) && n <= x.bytes.left; k++ {
-		n *= fp.Num[k] // below 2^32, and n is at most maxSegments
-	}
-	return n <= x.bytes.left
+	return cutRuns(fp, x.bytes.left) <= x.bytes.left
 }
 
 // holds reports that all bytes of a pattern are there.
