@@ -9,8 +9,8 @@ import (
 	"github.com/rosmar-compiler/rosmar/ir/verify"
 )
 
-// checkClaims holds a module that came from outside to what it says of itself: tensors are in one memory, constants have their bytes, what is
-// read was written, and the passes that its functions claim to have been through left what they leave. Later passes build on it unchecked, and what
+// checkClaims holds a module that came from outside to what it says of itself: tensors are in one memory, constants have their bytes, aliases
+// are in DRAM, what is read was written, and the passes that its functions claim to have been through left what they leave. Later passes build on it unchecked, and what
 // they would run into is the module's fault and not theirs.
 func (w *Worker) checkClaims() error {
 	m := w.m
@@ -42,6 +42,14 @@ func (w *Worker) checkClaims() error {
 	for g, r := range m.Regs.All() {
 		if r.Phys >= 0 && int(r.Phys)+int(r.Width) > target.RegisterLanes {
 			return target.Errorf(target.User, "register %s is fixed at lane %d and takes %d; an engine has lanes 0 to %d; phys -1 leaves the choice to coloring_allocator_reg", m.RegName(g), r.Phys, r.Width, target.RegisterLanes-1)
+		}
+	}
+	for _, a := range m.AliasRows() {
+		switch {
+		case m.Locs.At(a.A).Space.OnChip() || m.Locs.At(a.B).Space.OnChip():
+			return target.NotSupported("on-chip alias", "%s and %s are aliases; only tensors in DRAM may be, and on chip two access patterns on one tensor say the same", m.LocName(a.A), m.LocName(a.B))
+		case a.Kind != ir.AliasMay && a.Kind != ir.AliasMust:
+			return target.NotSupported("alias kind", "%s and %s are aliases of kind %d; known are %d, they may share bytes, and %d, they are the same bytes", m.LocName(a.A), m.LocName(a.B), a.Kind, ir.AliasMay, ir.AliasMust)
 		}
 	}
 	claimed := false

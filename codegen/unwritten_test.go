@@ -57,3 +57,37 @@ func "sg0000" entry {
 		}
 	}
 }
+
+// Allocators give aliases common bytes in DRAM only: elsewhere they are refused, not placed apart.
+func TestAliasesOnChip(t *testing.T) {
+	const program = `rir 1
+module "m" trn2
+func "sg0000" entry {
+  set "A" ExternalInput Tensor float32 [128 32] part -1
+    %1 "A" DRAM 1 x 16384 at 0
+  set "B" ExternalOutput Tensor float32 [128 32] part -1
+    %2 "B" DRAM 1 x 16384 at 0
+  set "x" Internal NeuronSBTensor float32 [128 32] part 0
+    %3 "x" SB 128 x 128 at 0
+  set "y" Internal NeuronSBTensor float32 [128 32] part 0
+    %4 "y" SB 128 x 128 at 0
+  alias %3 %4 3
+  block "Block1" {
+    I-1 "load" Load SP (%1 @0 32*128 1*32:float32) -> (%3 0+128 @0 1*32:float32)
+    I-2 "save" Save SP (%4 0+128 @0 1*32:float32) -> (%2 @0 32*128 1*32:float32)
+  }
+}
+`
+	for alias, want := range map[string]string{"alias %3 %4 3": "%x and %y are aliases; only tensors in DRAM", "alias %1 %2 2": "%A and %B are aliases of kind 2"} {
+		p, err := Parse([]byte(strings.Replace(program, "alias %3 %4 3", alias, 1)), "alias.rir", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := NewOptions()
+		o.Target = ""
+		var w Worker
+		if _, err = w.Compile(context.Background(), p, &o, &neff.Buffer{}); err == nil || target.ClassOf(err) != target.Unsupported || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", alias, err, want)
+		}
+	}
+}
