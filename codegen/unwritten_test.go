@@ -91,3 +91,35 @@ func "sg0000" entry {
 		}
 	}
 }
+
+// Tensors in DRAM that may share bytes are read through each other, and the checkers know.
+func TestMayAliasesInDRAM(t *testing.T) {
+	const program = `rir 1
+module "m" trn2
+func "sg0000" entry {
+  set "A" ExternalInput Tensor uint8 [16384] part -1
+    %1 "A" DRAM 1 x 16384 at 0
+  set "B" ExternalOutput Tensor uint8 [16384] part -1
+    %2 "B" DRAM 1 x 16384 at 0
+  set "x" Internal Tensor uint8 [16384] part -1
+    %3 "x" DRAM 1 x 16384 at 0
+  set "y" Internal Tensor uint8 [16384] part -1
+    %4 "y" DRAM 1 x 16384 at 0
+  alias %3 %4 1
+  block "Block1" {
+    I-1 "load" DMACopy SP (%1 @0 128*128 1*128:uint8) -> (%3 @0 128*128 1*128:uint8)
+    I-2 "save" DMACopy SP (%4 @0 128*128 1*128:uint8) -> (%2 @0 128*128 1*128:uint8)
+  }
+}
+`
+	p, err := Parse([]byte(program), "alias.rir", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := NewOptions()
+	o.Target, o.Verify = "", true
+	var w Worker
+	if _, err = w.Compile(context.Background(), p, &o, &neff.Buffer{}); err != nil {
+		t.Error(err)
+	}
+}

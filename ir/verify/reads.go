@@ -60,7 +60,7 @@ func Reads(m *ir.Module, f ir.Func) error {
 			if !ok || long(i, &fp, l) {
 				continue
 			}
-			if other := o.read(&fp, root(alias, l)); other != 0 && (sure(m, i, k) || written.holds(w.pattern(a))) {
+			if other := o.read(&fp, root(alias, l)); other != 0 && !mayAlias(m, alias, other, root(alias, l)) && (sure(m, i, k) || written.holds(w.pattern(a))) {
 				p.inst(i, "reads %s where %s was written over it (%s, partitions %d to %d, bytes %d to %d)",
 					m.LocName(l), m.LocName(other), fp.Space, fp.P0, fp.P1-1, fp.Lo, fp.Hi)
 			}
@@ -104,6 +104,14 @@ func aliasRoots(m *ir.Module) map[ir.Loc]ir.Loc {
 		}
 	}
 	return roots
+}
+
+// mayAlias reports two classes of must-aliases whose locations may share bytes: what one finds may be the other's.
+func mayAlias(m *ir.Module, roots map[ir.Loc]ir.Loc, x, y ir.Loc) bool {
+	return slices.ContainsFunc(m.AliasRows(), func(r ir.AliasRow) bool {
+		a, b := root(roots, r.A), root(roots, r.B)
+		return a == x && b == y || a == y && b == x
+	})
 }
 
 // root halves the paths that it walks, so that long chains of aliases stay cheap.
