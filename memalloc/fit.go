@@ -214,6 +214,15 @@ func (j *fitter) rejoin(ws *Workspace, s *stays, w *walker) {
 		}
 	}
 	w.settled(s)
+	for k := range s.tenants { // a location may begin at any stop
+		for n := s.tenants[k].first + 1; n < s.tenants[k].end; n++ {
+			if ms := w.movesOf(s, n); len(ms) > 0 {
+				w.at[n] = ms[len(ms)-1].to
+			} else if !s.stops[n].cut && w.at[n-1].quads != 0 {
+				w.at[n] = w.at[n-1]
+			}
+		}
+	}
 }
 
 func (j *fitter) length(id uint32) int32 { return j.sb.at[id].hi - j.sb.at[id].lo }
