@@ -19,11 +19,7 @@ type cover struct {
 const maxStrips = 8
 
 func (c *cover) reset(sp *spiller) {
-	hi := int64(0)
-	for i := range sp.visits {
-		hi = max(hi, sp.visits[i].fp.Hi)
-	}
-	c.nw = int(hi+63) >> 6
+	c.nw = int(sp.high+63) >> 6
 	c.words = arena.Resized(c.words, (len(sp.strips)-1)*c.nw)
 	clear(c.words)
 }
@@ -143,12 +139,13 @@ func (c *cover) meets(sp *spiller, f *ir.Footprint) bool {
 	return false
 }
 
-// findStrips cuts the partitions where visits begin and end.
+// findStrips cuts the partitions where visits begin and end, and finds the end of their bytes.
 func (sp *spiller) findStrips() {
-	sp.strips, sp.coarse = sp.strips[:0], false
+	sp.strips, sp.coarse, sp.high = sp.strips[:0], false, 0
 	top := int32(0)
 	for i := range sp.visits {
-		top = max(top, sp.visits[i].fp.P1)
+		fp := &sp.visits[i].fp
+		top, sp.high = max(top, fp.P1), max(sp.high, fp.Hi)
 	}
 	for i := range sp.visits {
 		for _, p := range [2]int32{sp.visits[i].fp.P0, sp.visits[i].fp.P1} {

@@ -104,6 +104,7 @@ type spiller struct {
 	spans     []span
 	strips    []int32 // partitions where visits begin or end, ascending
 	coarse    bool    // they are quadrants instead
+	high      int64   // end of the bytes that visits touch
 	// valid is what the run that is being planned has, or what later loads need; written is what the value has.
 	valid, written cover
 	done           cover // what a hop has copied

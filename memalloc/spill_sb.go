@@ -99,6 +99,10 @@ func (ws *Workspace) planSB(m *ir.Module) {
 	sp.fit.rejoin(ws, s, &sp.walk)
 }
 
+// maxPlans is how many times a value is planned, each time with one more stop before which it leaves because copies cannot do: then it
+// leaves before all that are left, else its time were the square of its stops.
+const maxPlans = 64
+
 // cutValue gives the stays of a unit locations of their own.
 func (ws *Workspace) cutValue(m *ir.Module, i uint32, ts []tenant) {
 	sp := &ws.spill
@@ -110,15 +114,19 @@ func (ws *Workspace) cutValue(m *ir.Module, i uint32, ts []tenant) {
 		sp.findParts(isRemat)
 	}
 	stops := s.stops[ts[0].first:ts[len(ts)-1].end]
-	for {
+	for plans := 1; ; plans++ {
 		sp.runStays(stops)
 		ws.listHops(ts[0].first, stops)
 		v := sp.plan(isRemat, &rm)
 		if v < 0 {
 			break
 		}
-		k, _ := slices.BinarySearchFunc(stops, v, func(x stop, v int) int { return cmp.Compare(int(x.visit), v) })
-		stops[k].cut = true // it leaves instead
+		for n := range sp.hops {
+			if at := sp.hops[n].visit; at == v || sp.coarse || plans == maxPlans {
+				k, _ := slices.BinarySearchFunc(stops, at, func(x stop, v int) int { return cmp.Compare(int(x.visit), v) })
+				stops[k].cut = true // it leaves instead
+			}
+		}
 	}
 	sp.moved = 0
 	ws.rewrite(m, u, &rm, isRemat, false)
