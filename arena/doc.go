@@ -14,7 +14,7 @@
 //	Adjacency    the neighbours of a node, side by side              graphs that change after Finish
 //	Heap         priorities that change while queued                 a fixed set: sort once instead
 //	Queue        numbers by priority, costs what is queued           priorities that change: that is a Heap
-//	Sorter       numbers by keys, in linear time, equal ones as before   a handful of items
+//	Sorter       numbers by 64-bit keys, stable, in linear time      orders that no such key expresses
 //	Scratch      slices that live until the next Reset               anything that outlives the pass
 //	Report       bytes and rows by table name                        anything hot
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/rosmar-compiler/rosmar/ssa"
 )
 
-// How the moves of a value become instructions: each takes it, or its first bytes, to a location of their own by copies on chip.
+// How the moves of a value become instructions: each takes it, or some of its bytes, to a location of their own by copies on chip.
 
 // hop is a move of the value that is being rewritten: from visit on it is elsewhere.
 type hop struct {

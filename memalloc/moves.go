@@ -55,7 +55,7 @@ const (
 	fareOfCopy = 256
 )
 
-// fare is what moving a guest on chip costs, negative if it must stay.
+// fare is what moving a guest on chip costs, negative if it must stay, so also wherever price is.
 func (w *walker) fare(ws *Workspace, s *stays, o uint32, p ssa.Point) float64 {
 	g := &w.guests[o]
 	m, t := &w.guests[g.of], &s.tenants[g.of]
@@ -141,7 +141,7 @@ func (w *walker) widestBeside(ws *Workspace, t *tenant, least, most int32, win s
 
 // bound is what it costs at least to get a guest out of the way: were the widest hole as often there as there may be pieces.
 func (w *walker) bound(ws *Workspace, s *stays, o uint32, price, fare float64) float64 {
-	if fare >= 0 && (price < 0 || fare < price) {
+	if fare >= 0 && fare < price {
 		g := &w.guests[o]
 		t := &s.tenants[g.of]
 		height := heightOf(t.class)
@@ -153,7 +153,7 @@ func (w *walker) bound(ws *Workspace, s *stays, o uint32, price, fare float64) f
 			least, most = min(g.len, max(1, t.len/leastPart)), maxPieces*most
 		}
 		if w.widest[height] >= least {
-			if price >= 0 && most < g.len {
+			if most < g.len {
 				fare = min(price, fare+price*(1-float64(most)/float64(g.len)))
 			}
 			return fare

@@ -9,7 +9,8 @@ import (
 )
 
 // Generated models of every family compute the same, bit for bit, in all of SBUF and PSUM and in a third of both, also where that
-// is fewer banks than accumulation groups are open together. Of SBUF they get no more than 70 % of their largest live set, or what one instruction needs, so that all of them spill.
+// is fewer banks than accumulation groups are open together. Of SBUF they get no more than 70 % of their largest live set, or what
+// one instruction needs, so that all of them spill.
 func TestThirdOfTheMemories(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates models on three machines")

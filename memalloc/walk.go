@@ -177,8 +177,8 @@ func (w *walker) away(s *stays, t uint32) {
 	}
 }
 
-// price is what it costs to send what is here of a tenant, or a piece of it, away, less the longer it is away (of powers from a half to two the first was best, by
-// little); negative if it must stay.
+// price is what it costs to send away what is here of a tenant, or a piece of it, less the longer it is away (of powers from a half
+// to two the first was best, by little); negative if it must stay.
 func (w *walker) price(s *stays, o uint32, p ssa.Point) float64 {
 	t := w.guests[o].of
 	g := &w.guests[t]
@@ -373,11 +373,11 @@ func (w *walker) cost(ws *Workspace, s *stays, at spot, hi int32, first int) (su
 			continue
 		}
 		price := w.prices[k]
-		if fare := w.fares[k]; fare >= 0 && (price < 0 || fare < price) {
+		if fare := w.fares[k]; fare >= 0 && fare < price {
 			before := len(w.draft)
 			if n := w.beside(ws, s, o, at, hi); n > 0 {
 				fare += float64(len(w.draft)-before-1)*fareOfCopy + price*(1-float64(n)/float64(g.len))
-				if price < 0 || fare < price {
+				if fare < price {
 					price = fare
 				} else {
 					w.draft = w.draft[:before]
