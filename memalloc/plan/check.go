@@ -22,7 +22,7 @@ func Check(p *Problem, offsets []int64, capacity int64) (peak int64, err error) 
 	}
 	for i, o := range offsets {
 		end := o + p.Size[i]
-		live := p.Lower[i] < p.Upper[i] && p.Size[i] > 0
+		live := p.ever(i)
 		switch {
 		case o < 0 || o > 2*MaxTotal:
 			return 0, target.Errorf(target.Bug, "buffer %q: offset %d is out of range", p.nameBytes(i), o)

@@ -155,6 +155,7 @@ func FuzzReadCSV(f *testing.F) {
 		"size,upper,lower,buffer_id\r\n1,2,3,4\r\n",
 		"id,lower,upper,size\na,0,1,1152921504606846975\n",
 		"id,lower,upper,size,gaps\na,0,9,4,9-1 -1--1@:\n",
+		"id,lower,upper,size,gaps,offset\na,0,1,1,,\nb,0,8,1,0-8,1\n",
 		",,,,\n", "id,id\n", "\xef\xbb\xbf", "id,lower,upper,size\n\n\n",
 	} {
 		f.Add([]byte(s))

@@ -108,6 +108,17 @@ func (p *Problem) gaps(i int) []Gap {
 	return p.GapPool[s.Off : s.Off+s.Len]
 }
 
+// ever reports whether any byte of buffer i is ever live: what its gaps leave of its lifetime.
+func (p *Problem) ever(i int) bool {
+	left := p.Upper[i] - p.Lower[i]
+	for _, g := range p.gaps(i) {
+		if g.Lo == g.Hi {
+			left -= g.Upper - g.Lower
+		}
+	}
+	return left > 0 && p.Size[i] > 0
+}
+
 // Reset empties the problem and keeps its storage.
 func (p *Problem) Reset() {
 	*p = Problem{

@@ -21,19 +21,18 @@ type PeakReport struct {
 // FindPeak finds where a layout is highest. Buffers is nil when nothing is ever live.
 func FindPeak(p *Problem, offsets []int64) PeakReport {
 	var r PeakReport
-	live := func(i int) bool { return p.Lower[i] < p.Upper[i] && p.Size[i] > 0 }
 	type event struct {
 		at, load int64
 		tops     int
 	}
 	var events []event
 	for i, o := range offsets {
-		if live(i) {
+		if p.ever(i) {
 			r.Peak = max(r.Peak, o+p.Size[i])
 		}
 	}
 	for i, o := range offsets {
-		if !live(i) {
+		if !p.ever(i) {
 			continue
 		}
 		top := 0
@@ -59,7 +58,7 @@ func FindPeak(p *Problem, offsets []int64) PeakReport {
 		}
 	}
 	for i := range offsets {
-		if live(i) && p.Lower[i] <= r.Moment && r.Moment < p.Upper[i] && !absent(p, i, r.Moment) {
+		if p.ever(i) && p.Lower[i] <= r.Moment && r.Moment < p.Upper[i] && !absent(p, i, r.Moment) {
 			r.Buffers = append(r.Buffers, uint32(i))
 		}
 	}
