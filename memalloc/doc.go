@@ -20,7 +20,7 @@
 //	                        of gaps in the life of an SB value: cost in cuts.go, price in walk.go, of moves: fare in moves.go
 //	which SB values spill   spill_sb.go, and what it is made of: stays.go, cuts.go, walk.go, moves.go, fit.go
 //	linear scan's victims   before and placeOrSpill in linear.go: an order, no costs
-//	the spill code of SB    spill.go, cover.go, hops.go; without a save, remat.go
+//	the spill code of SB    what: spill.go, cover.go, hops.go; the instructions: spill_code.go; without a save, remat.go
 //	effort and its limits   effort.go, options.go; attempts of a round, select.go; bets on loads, pins.go
 //	the DRAM floor          dramFloor in dram.go: new tensors lie above all that has an address
 //	best fit                package bestfit, behind the interface Manager of linear.go
