@@ -12,7 +12,7 @@ import (
 
 // maxInlined bounds the operators that Canonical visits with every call counted out: a chain of n computations that each call
 // the next twice has 2^n.
-const maxInlined = 1 << 24
+const maxInlined = 1 << 22
 
 // Canonical gives an equivalent graph in the form that the lowering takes; g is not changed and may be dropped.
 //

@@ -364,9 +364,6 @@ func TestExponentialCalls(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() && c.name == "conditional" {
-				t.Skip("visits sixteen million operators")
-			}
 			var g Graph
 			b := Begin(&g, "f0")
 			prev, _ := b.End(b.Param("x", F32))
