@@ -80,8 +80,9 @@ const (
 
 // stock is what is known of a location.
 type stock struct {
-	whole bool  // all of it is there
-	base  int64 // 1 + the address of its bytes in writtenBytes.bytes, 0 none yet
+	whole bool   // all of it is there
+	reads uint32 // that had to look at bytes
+	base  int64  // 1 + the address of its bytes in writtenBytes.bytes, 0 none yet
 }
 
 func newWrittenBytes(m *ir.Module) *writtenBytes {
@@ -172,9 +173,27 @@ func (x *writtenBytes) read(row *ir.APRow) (lo, hi int64, ok bool) {
 	if !x.affords(&fp) {
 		return lo, hi, true
 	}
+	// Most are whole before they are read, and then no pattern matters. Asked at the first read and after each doubling of their number,
+	// that costs little where they never are.
+	e.reads++
+	x.locs.Set(row.Loc, e)
+	if e.reads&(e.reads-1) == 0 && x.isWhole(row.Loc, e.base-1) {
+		x.fill(row.Loc)
+		return lo, hi, true
+	}
 	fp.Lo, fp.Hi = fp.Lo+e.base-1, fp.Hi+e.base-1
 	fp.Space = target.SpaceSB
 	return lo, hi, x.bytes.holds(&fp)
+}
+
+// isWhole reports that every byte of a location is there.
+func (x *writtenBytes) isWhole(loc ir.Loc, base int64) bool {
+	l := x.m.Locs.At(loc)
+	parts, size := int32(max(1, l.Parts)), l.Bytes
+	if !l.Space.OnChip() {
+		parts, size = 1, size*int64(parts)
+	}
+	return x.bytes.holds(&ir.Footprint{Space: target.SpaceSB, P1: parts, Lo: base, Hi: base + size, Run: size})
 }
 
 // affords reports whether a footprint has no more runs than segments may still be looked at.
